@@ -13,6 +13,7 @@ import { AT, type FoundRow, type LeftRow, stateOf } from './record.js';
 import type { Locks } from './lock.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Selecting } from './select.js';
+import type { Steps } from './state/steps.js';
 import type { Transaction } from './state/transaction.js';
 
 /** Children after which a removal by selection goes on in another transaction. A single parent may have more. */
@@ -26,6 +27,7 @@ export interface ChangingParts {
   selecting: Selecting;
   leaving: Leaving;
   locks: Locks;
+  steps: Steps;
 }
 
 export class Changing {
@@ -163,6 +165,7 @@ export class Changing {
         return this.#parts.leaving.families.unlink(transaction, queue, row, change.child) ? 'done' : 'state';
       case 'retry':
         if (state !== change.from) return 'state';
+        if (change.fromStep !== undefined && !this.#parts.steps.dropFrom(row, change.fromStep)) return 'noStep';
         this.#toWaiting(transaction, queue, state, row, change);
         return 'done';
       case 'promote':

@@ -7,7 +7,7 @@ import { type FinishedState, isFinished, type StoredState } from '../../job/stat
 import { extrasText, MARK, readExtras } from '../marks.js';
 import type { Database, Statement, Value } from './driver/load.js';
 import { sql } from './driver/sql.js';
-import { AT, type FoundRow, type JobRow, type LeftRow, stateOf, toRecord } from './record.js';
+import { AT, fieldsOf, type FoundRow, type JobRow, type LeftRow, stateOf, toRecord } from './record.js';
 import { Links, type Result } from './state/links.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Transaction } from './state/transaction.js';
@@ -244,10 +244,6 @@ function withParents(row: FoundRow, parents: readonly ParentLink[]): FoundRow {
   changed[AT.marks] = isChild ? row[AT.marks] | MARK.child : row[AT.marks] & ~MARK.child;
   changed[AT.extras] = textOf(isChild ? { ...others, parents: [...parents] } : others);
   return changed;
-}
-
-function fieldsOf({ [AT.extras]: extras }: Left): Partial<JobRecord> {
-  return extras === null ? {} : readExtras(extras);
 }
 
 function textOf(fields: Partial<JobRecord>): string | null {

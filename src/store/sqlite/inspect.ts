@@ -12,6 +12,7 @@ import type {
   QueueStatus,
   SessionInfo,
   StatusQuery,
+  Step,
 } from '../contract/index.js';
 import type { Database, Statement } from './driver/load.js';
 import { sql } from './driver/sql.js';
@@ -19,6 +20,7 @@ import type { Entries } from './state/entries.js';
 import type { Groups } from './state/groups.js';
 import type { MinuteCounts } from './state/minute-counts.js';
 import type { Schedules } from './state/schedules.js';
+import type { Steps } from './state/steps.js';
 import { AT, type FoundRow, type JobRow, toRecord } from './record.js';
 import { PRIORITIES } from './select.js';
 import type { QueueState } from './state/queue-state.js';
@@ -70,6 +72,7 @@ export interface InspectingParts {
   schedules: Schedules;
   minutes: MinuteCounts;
   groups: Groups;
+  steps: Steps;
 }
 
 export class Inspecting {
@@ -77,6 +80,7 @@ export class Inspecting {
   readonly #schedules: Schedules;
   readonly #minutes: MinuteCounts;
   readonly #groups: Groups;
+  readonly #steps: Steps;
   readonly #queues: Statement<[name: string]>;
   readonly #number: Statement<[job: number]>;
   readonly #bytes: Statement<[number]>;
@@ -84,18 +88,19 @@ export class Inspecting {
   readonly #forwards = new Map<Part, Statement<[job: number, bytes: number]>>();
   readonly #backwards = new Map<Part, Statement<[job: number, bytes: number]>>();
   readonly #sizes: Record<'waiting' | 'behind', Statement<[size: number]>>;
-  readonly #logged: Statement<FoundRow>;
+  readonly #found: Statement<FoundRow>;
   readonly #logs: Statement<[row: string]>;
   readonly #logBytes: Statement<[number]>;
   readonly #lock: Statement<LockRow>;
   readonly #sessions: Statement<SessionRow>;
   readonly #owned: Statement<[jobId: string, fence: number, seq: number]>;
 
-  constructor(db: Database, { entries, schedules, minutes, groups }: InspectingParts) {
+  constructor(db: Database, { entries, schedules, minutes, groups, steps }: InspectingParts) {
     this.#entries = entries;
     this.#schedules = schedules;
     this.#minutes = minutes;
     this.#groups = groups;
+    this.#steps = steps;
     this.#queues = sql(db, 'list-queues', 'after count');
     this.#number = sql(db, 'job-number', 'queue id');
     this.#bytes = sql(db, 'bytes-of-job', 'job');
@@ -108,7 +113,7 @@ export class Inspecting {
       waiting: sql(db, 'count-waiting', 'queue least most count'),
       behind: sql(db, 'count-behind', 'queue least most count'),
     };
-    this.#logged = sql(db, 'find-job', 'queue id');
+    this.#found = sql(db, 'find-job', 'queue id');
     this.#logs = sql(db, 'read-logs', 'job first last');
     this.#logBytes = sql(db, 'bytes-of-logs', 'job first last');
     this.#lock = sql(db, 'find-lock', 'queue id');
@@ -214,8 +219,13 @@ export class Inspecting {
     return Object.values(this.#sizes).reduce((sum, size) => sum + (size.get(queue, priority, priority, -1)?.[0] ?? 0), 0);
   }
 
+  steps(queue: QueueState, jobId: string): Step[] {
+    const row = this.#found.get(queue.queue, jobId);
+    return row === undefined ? [] : this.#steps.of(row);
+  }
+
   logs(queue: QueueState, jobId: string, { start, end, asc }: Range): { logs: string[]; count: number } {
-    const row = this.#logged.get(queue.queue, jobId);
+    const row = this.#found.get(queue.queue, jobId);
     if (row === undefined) return { logs: [], count: 0 };
     const { [AT.job]: job, [AT.logNext]: logNext, [AT.logFirst]: logFirst } = row;
     const size = logNext - logFirst;

@@ -13,6 +13,7 @@ import { AT, groupOf, type LeftRow, stateOf } from './record.js';
 import type { EventFields } from './state/event-rows.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Schedules } from './state/schedules.js';
+import type { Steps } from './state/steps.js';
 import type { Transaction } from './state/transaction.js';
 
 /** A row of any statement that begins with these columns. */
@@ -35,6 +36,7 @@ export interface LeavingParts {
   entries: Entries;
   entering: Entering;
   schedules: Schedules;
+  steps: Steps;
 }
 
 export class Leaving {
@@ -43,13 +45,15 @@ export class Leaving {
   readonly #entries: Entries;
   readonly #entering: Entering;
   readonly #schedules: Schedules;
+  readonly #steps: Steps;
   readonly #delete: Statement;
   readonly #deleteLogs: Statement;
 
-  constructor(db: Database, { entries, entering, schedules }: LeavingParts) {
+  constructor(db: Database, { entries, entering, schedules, steps }: LeavingParts) {
     this.#entries = entries;
     this.#entering = entering;
     this.#schedules = schedules;
+    this.#steps = steps;
     this.families = new Families(db, this);
     this.letters = new Letters(db, entering);
     this.#delete = sql(db, 'delete-job', 'job');
@@ -67,6 +71,7 @@ export class Leaving {
 
   #leaveMarked(queue: QueueState, row: Left, from: StoredState, to: Destination): void {
     if (to === 'removed') this.#entries.remove(queue, row);
+    if ((to === 'removed' || to === 'trimmed') && (row[AT.marks] & MARK.steps) !== 0) this.#steps.clear(row[AT.job]);
     const group = groupOf(row);
     if (group !== undefined && (from === 'active' || to === 'waiting')) queue.touchGroup(group, to === 'waiting');
   }

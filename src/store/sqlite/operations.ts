@@ -1,7 +1,6 @@
 // The verbs of the SQLite store. Writes go through the committer and share transactions. Reads run at once; large reads take turns with
 // the event loop (state/read-turns.ts).
 // No code here may await inside a transaction, because the connection of the lock thread would wait for that transaction.
-import { unfinished } from '../unfinished.js';
 import { replyById, replyToSelection } from '../change-reply.js';
 import type { Change, Selection, SweepReply, Write } from '../contract/index.js';
 import type { Operations } from '../door.js';
@@ -64,7 +63,7 @@ export const operations: Operations<Engine> = {
       look: () => probing.look(queues.peek(queue), clock.now()),
     });
   },
-  steps: () => unfinished('steps'),
+  steps: (engine, queue, jobId) => read(engine, queue, (state) => engine.inspecting.steps(state, jobId)),
   checkSessions: ({ probing, queues, clock }, refs) => {
     const now = clock.now();
     return refs.map(({ queue, id }) => ({ unsuspected: probing.isUnsuspected(queues.peek(queue), id, now), noticed: false }));
@@ -179,6 +178,7 @@ function bytesOf(write: Write): number {
   if (write.kind === 'data') return write.data.length;
   if (write.kind === 'progress') return write.progress.length;
   if (write.kind === 'event') return write.args.length;
+  if (write.kind === 'step') return write.value.length;
   return write.kind === 'log' ? write.row.length : 0;
 }
 

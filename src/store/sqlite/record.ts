@@ -90,6 +90,11 @@ export const AT = {
   attemptsStarted: 13,
 } as const;
 
+/** Returns the fields of the record that stand in the extras of a row. */
+export function fieldsOf({ [AT.extras]: extras }: readonly [...LeftRow, ...unknown[]]): Partial<JobRecord> {
+  return extras === null ? {} : readExtras(extras);
+}
+
 /** Returns the group of a job. */
 export function groupOf({ [AT.marks]: marks, [AT.extras]: extras }: readonly [...LeftRow, ...unknown[]]): string | undefined {
   return (marks & MARK.key) === 0 || extras === null ? undefined : readExtras(extras).group;

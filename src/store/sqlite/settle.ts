@@ -2,6 +2,7 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
 import { isLargeValue } from '../budget.js';
+import { MARK } from '../marks.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import type { Callers } from './state/callers.js';
 import type { Claiming } from './claim.js';
@@ -15,6 +16,7 @@ import { type EventFields, LARGE_VALUE, NO_VALUE } from './state/event-rows.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Retention } from './retention.js';
 import { STATE } from './state/schema.js';
+import type { Steps } from './state/steps.js';
 import type { Transaction } from './state/transaction.js';
 
 type Of<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
@@ -39,11 +41,21 @@ const LETTERS: Record<SettleStatus, string> = {
 };
 const STATUSES = new Map(Object.entries(LETTERS).map(([status, letter]) => [letter, status as SettleStatus]));
 
+export interface SettlingParts {
+  leaving: Leaving;
+  retention: Retention;
+  steps: Steps;
+}
+
+/** Marks of jobs that a statement of `#settleOne` leaves to `#settleFound`: a delay must change what a job with steps waits for. */
+const UNDELAYED = MARK.steps;
+
 export class Settling {
   readonly #callers: Callers;
   readonly #claiming: Claiming;
   readonly #leaving: Leaving;
   readonly #retention: Retention;
+  readonly #steps: Steps;
   readonly #runs: CompletedRuns;
   readonly #marked: CompletedMarked;
   readonly #completePlain: Statement;
@@ -58,11 +70,12 @@ export class Settling {
   readonly #release: Statement<LeftRow>;
   readonly #find: Statement<FoundRow>;
 
-  constructor(db: Database, callers: Callers, claiming: Claiming, leaving: Leaving, retention: Retention) {
+  constructor(db: Database, callers: Callers, claiming: Claiming, { leaving, retention, steps }: SettlingParts) {
     this.#callers = callers;
     this.#claiming = claiming;
     this.#leaving = leaving;
     this.#retention = retention;
+    this.#steps = steps;
     this.#runs = new CompletedRuns(db);
     this.#marked = new CompletedMarked(db, leaving.families);
     this.#completePlain = sql(db, 'complete-plain', 'ord now value queue id session fence');
@@ -75,8 +88,8 @@ export class Settling {
     };
     this.#park = sql(db, 'park', 'ord queue id session fence');
     this.#retryNow = sql(db, 'retry-now', 'ord reason stacktrace queue id session fence');
-    this.#retryLater = sql(db, 'retry-later', 'ord delay dueAt reason stacktrace queue id session fence');
-    this.#delay = sql(db, 'delay', 'ord delay dueAt queue id session fence');
+    this.#retryLater = sql(db, 'retry-later', 'ord delay dueAt reason stacktrace queue id session fence passed');
+    this.#delay = sql(db, 'delay', 'ord delay dueAt queue id session fence passed');
     this.#release = sql(db, 'release', 'ord unstarted queue id session fence');
     this.#find = sql(db, 'find-job', 'queue id');
   }
@@ -160,13 +173,9 @@ export class Settling {
       case 'retry':
         if (!this.#retry(transaction, queue, outcome, owned)) break;
         return 'done';
-      case 'delay': {
-        const dueAt = transaction.after(outcome.delayMs);
-        const row = this.#delay.get(queue.toBack(), outcome.delayMs, dueAt, ...owned);
-        if (row === undefined) break;
-        this.#toDelayed(queue, row, { delay: dueAt });
+      case 'delay':
+        if (outcome.step !== undefined || !this.#delayJob(transaction, queue, outcome, owned)) break;
         return 'done';
-      }
       case 'release':
       case 'return': {
         const row = this.#release.get(queue.toFront(), outcome.kind === 'return' ? 1 : 0, ...owned);
@@ -194,10 +203,48 @@ export class Settling {
       if (refusal !== undefined) return refusal;
     }
     if (kind === 'children') return this.#parkParent(queue, owned);
+    if (kind === 'delay' || kind === 'retry') return this.#delayFound(transaction, queue, row, outcome, owned);
     if (kind !== 'completed' && kind !== 'failed') return 'lost';
     if (!this.#finish(transaction, queue, outcome, owned, true)) return 'lost';
     finished[kind].push(outcome.keep);
     return 'done';
+  }
+
+  /** Delays a job with steps. */
+  #delayFound(
+    transaction: Transaction,
+    queue: QueueState,
+    row: FoundRow,
+    outcome: Of<'delay'> | Of<'retry'>,
+    owned: Owned,
+  ): SettleStatus {
+    if (outcome.kind === 'retry') {
+      this.#steps.setAwaited(row, undefined);
+      return this.#retry(transaction, queue, outcome, owned, 0) ? 'done' : 'lost';
+    }
+    const { step, awaits } = outcome;
+    if (awaits !== undefined && this.#steps.has(row, awaits)) return 'ready';
+    if (step !== undefined) {
+      if (this.#steps.record(row, step) === undefined) return 'full';
+      this.#steps.clearStalls(row);
+    }
+    this.#steps.setAwaited(this.#find.get(queue.queue, outcome.jobId) ?? row, awaits);
+    return this.#delayJob(transaction, queue, outcome, owned, 0) ? 'done' : 'lost';
+  }
+
+  /** `passed`: marks of jobs that are left as they are. */
+  #delayJob(
+    transaction: Transaction,
+    queue: QueueState,
+    { delayMs }: Of<'delay'>,
+    owned: Owned,
+    passed: number = UNDELAYED,
+  ): boolean {
+    const dueAt = transaction.after(delayMs);
+    const row = this.#delay.get(queue.toBack(), delayMs, dueAt, ...owned, passed);
+    if (row === undefined) return false;
+    this.#toDelayed(queue, row, { delay: dueAt });
+    return true;
   }
 
   #parkParent(queue: QueueState, owned: Owned): SettleStatus {
@@ -248,11 +295,11 @@ export class Settling {
     return this.#complete.get(ord, now, outcome.value, ...owned);
   }
 
-  #retry(transaction: Transaction, queue: QueueState, outcome: Of<'retry'>, owned: Owned): boolean {
+  #retry(transaction: Transaction, queue: QueueState, outcome: Of<'retry'>, owned: Owned, passed: number = UNDELAYED): boolean {
     const { delayMs, lifo, reason, stacktrace } = outcome;
     if (delayMs > 0) {
       const dueAt = transaction.after(delayMs);
-      const row = this.#retryLater.get(queue.toBack(), delayMs, dueAt, reason, stacktrace, ...owned);
+      const row = this.#retryLater.get(queue.toBack(), delayMs, dueAt, reason, stacktrace, ...owned, passed);
       if (row === undefined) return false;
       this.#toDelayed(queue, row, { delay: dueAt, failedReason: reason });
       return true;

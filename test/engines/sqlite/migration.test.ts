@@ -40,7 +40,8 @@ describe('a SQLite file of an older version', () => {
     const db = new Database(old);
     for (const column of ['lostBy', 'marks', 'extras']) db.exec(`ALTER TABLE jobs DROP COLUMN ${column}`);
     for (const column of ['scheduled', 'rules', 'parents']) db.exec(`ALTER TABLE queues DROP COLUMN ${column}`);
-    for (const table of ['dedup', 'schedules', 'metrics', 'groups', 'turns', 'links', 'families']) db.exec(`DROP TABLE ${table}`);
+    for (const table of ['dedup', 'schedules', 'metrics', 'groups', 'turns', 'links', 'families', 'steps'])
+      db.exec(`DROP TABLE ${table}`);
     db.close();
     expect(schemaOf(old)).not.toEqual(schemaOf(fresh));
     await (await openStore({ path: old })).close();

@@ -26,6 +26,7 @@ import { Schedules } from '../../../src/store/sqlite/state/schedules.js';
 import { Selecting } from '../../../src/store/sqlite/select.js';
 import { Sessions } from '../../../src/store/sqlite/session.js';
 import { Settling } from '../../../src/store/sqlite/settle.js';
+import { Steps } from '../../../src/store/sqlite/state/steps.js';
 import { Sweeping } from '../../../src/store/sqlite/sweep.js';
 import { Writing } from '../../../src/store/sqlite/write.js';
 import { afterwards, newFile, openStore } from './support.js';
@@ -54,22 +55,24 @@ async function plans(): Promise<{ sql: string; plan: string }[]> {
   const entries = new Entries(recorder);
   const entering = new Entering(recorder, groups);
   const schedules = new Schedules(recorder, () => 0);
-  const leaving = new Leaving(recorder, { entries, entering, schedules });
+  const steps = new Steps(recorder);
+  const leaving = new Leaving(recorder, { entries, entering, schedules, steps });
   const retention = new Retention(recorder, leaving);
   const selecting = new Selecting(recorder);
   const claiming = new Claiming(recorder, { callers, keyGroups, groups, leaving, schedules });
-  for (const Part of [EventLog, Writing]) new Part(recorder);
+  new EventLog(recorder);
+  new Writing(recorder, leaving, steps);
   new Adding(recorder, { callers, entering, entries, leaving });
   const minutes = new MinuteCounts(recorder);
-  new Inspecting(recorder, { entries, schedules, minutes, groups });
+  new Inspecting(recorder, { entries, schedules, minutes, groups, steps });
   new QueueTable(recorder, { keyGroups, groups, minutes });
-  new Settling(recorder, callers, claiming, leaving, retention);
+  new Settling(recorder, callers, claiming, { leaving, retention, steps });
   const locks = new Locks(recorder, leaving, retention);
   const sessions = new Sessions(recorder, { callers, locks, namedLocks });
   const lostGroups = new LostGroups(recorder, groups);
   const lostLinks = new LostLinks(recorder, leaving.families);
   new Sweeping(recorder, { callers, sessions, locks, namedLocks, entries, schedules, lostGroups, lostLinks });
-  new Changing(recorder, { selecting, leaving, locks });
+  new Changing(recorder, { selecting, leaving, locks, steps });
   new Probing(recorder, new Peers(driver, file), schedules);
   new Scheduling(recorder, schedules, entering, leaving);
   return statements.map((sql) => {
@@ -85,7 +88,9 @@ describe('the statements of the SQLite store', () => {
     expect(all.length).toBeGreaterThan(60);
     expect(
       all.filter(({ plan }) =>
-        /SCAN (jobs|links|families|dedup|metrics|groups|turns|schedules|events|logs|revocations|queues|named|places)/.test(plan),
+        /SCAN (jobs|steps|links|families|dedup|metrics|groups|turns|schedules|events|logs|revocations|queues|named|places)/.test(
+          plan,
+        ),
       ),
     ).toEqual([]);
   });

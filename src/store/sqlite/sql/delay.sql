@@ -1,8 +1,8 @@
--- Delays a running job.
+-- Delays a running job, unless it has one of the marks `passed`.
 -- States: 2 delayed.
 UPDATE jobs SET state = 2, ord = :ord, delay = :delay, dueAt = :dueAt,
 -- include: unlocked
 WHERE
 -- include: owned
-RETURNING
+AND marks & :passed = 0 RETURNING
 -- include: left-columns

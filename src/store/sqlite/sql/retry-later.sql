@@ -1,4 +1,4 @@
--- Delays a failed job.
+-- Delays a failed job, unless it has one of the marks `passed`.
 -- States: 2 delayed.
 UPDATE jobs SET state = 2, ord = :ord, delay = :delay, dueAt = :dueAt,
 -- include: counted-failure
@@ -6,5 +6,5 @@ UPDATE jobs SET state = 2, ord = :ord, delay = :delay, dueAt = :dueAt,
 -- include: unlocked
 WHERE
 -- include: owned
-RETURNING
+AND marks & :passed = 0 RETURNING
 -- include: left-columns

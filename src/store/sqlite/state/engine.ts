@@ -41,6 +41,7 @@ import { migrate } from './schema.js';
 import { Selecting } from '../select.js';
 import { Sessions } from '../session.js';
 import { Settling } from '../settle.js';
+import { Steps } from './steps.js';
 import { Sweeping } from '../sweep.js';
 import { Wake } from '../wake.js';
 import { Writing } from '../write.js';
@@ -143,13 +144,14 @@ export class Engine {
     const entries = new Entries(db);
     const entering = new Entering(db, groups);
     const schedules = new Schedules(db, () => clock.wall());
-    const leaving = new Leaving(db, { entries, entering, schedules });
+    const steps = new Steps(db);
+    const leaving = new Leaving(db, { entries, entering, schedules, steps });
     this.links = leaving.families.links;
     const retention = new Retention(db, leaving);
     const selecting = new Selecting(db);
     this.adding = new Adding(db, { callers, entering, entries, leaving });
     this.claiming = new Claiming(db, { callers, keyGroups, groups, leaving, schedules });
-    this.settling = new Settling(db, callers, this.claiming, leaving, retention);
+    this.settling = new Settling(db, callers, this.claiming, { leaving, retention, steps });
     this.namedLocks = new NamedLocks(db);
     this.locks = new Locks(db, leaving, retention);
     this.sessions = new Sessions(db, { callers, locks: this.locks, namedLocks: this.namedLocks });
@@ -164,10 +166,10 @@ export class Engine {
       lostLinks: new LostLinks(db, leaving.families),
     });
     this.probing = new Probing(db, this.#peers, schedules);
-    this.writing = new Writing(db);
-    this.changing = new Changing(db, { selecting, leaving, locks: this.locks });
+    this.writing = new Writing(db, leaving, steps);
+    this.changing = new Changing(db, { selecting, leaving, locks: this.locks, steps });
     this.scheduling = new Scheduling(db, schedules, entering, leaving);
-    this.inspecting = new Inspecting(db, { entries, schedules, minutes, groups });
+    this.inspecting = new Inspecting(db, { entries, schedules, minutes, groups, steps });
     this.events = new EventLog(db);
     this.controlling = new Controlling({
       events: this.events,

@@ -36,6 +36,7 @@ const ADDED_TABLES = [
   ['metrics', 'add-metrics'],
   ['groupsIdle', 'add-groups'],
   ['linksOpen', 'add-links'],
+  ['stepsByName', 'add-steps'],
 ] as const;
 
 /**

@@ -1,0 +1,2 @@
+-- Sets the count of stalls of a row to 0.
+UPDATE jobs SET stalledCounter = 0 WHERE job = :job
