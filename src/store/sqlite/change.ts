@@ -1,16 +1,16 @@
 // The verb `change` of the SQLite store: it moves or removes jobs from outside a run, by their ids or by a selection. lock.ts takes
 // their locks away.
-import { unfinished } from '../unfinished.js';
 import { REPLY_BYTES } from '../budget.js';
 import { MARK } from '../marks.js';
-import type { StoredState } from '../../job/state.js';
+import { isFinished, type StoredState } from '../../job/state.js';
 import { type ChangeStatus, movedList } from '../change-reply.js';
-import type { Change, Selection } from '../contract/index.js';
+import type { Change, ListName, Selection } from '../contract/index.js';
 import type { Database, Statement, Value } from './driver/load.js';
 import { sql } from './driver/sql.js';
 import type { Leaving } from './leave.js';
 import { AT, type FoundRow, type LeftRow, stateOf } from './record.js';
 import type { Locks } from './lock.js';
+import type { Failing } from './state/fail.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Selecting } from './select.js';
 import type { Steps } from './state/steps.js';
@@ -28,6 +28,7 @@ export interface ChangingParts {
   leaving: Leaving;
   locks: Locks;
   steps: Steps;
+  failing: Failing;
 }
 
 export class Changing {
@@ -52,11 +53,19 @@ export class Changing {
     return jobIds.map((id) => this.#one(transaction, name, id, change));
   }
 
-  /** Moves the selected jobs of the list that the change starts from. Returns their ids. */
+  /** Makes a change other than a removal to the selected jobs. Returns their ids. */
   bySelection(transaction: Transaction, name: string, selection: Selection, change: Change): string[] {
     const queue = transaction.find(name);
+    if (queue === undefined) return [];
+    if (change.kind === 'send') return this.#sendSelected(transaction, queue, selection, change.to);
+    if (change.kind === 'cancel') return this.#cancelSelected(transaction, queue, selection, change.reason);
+    return this.#moveSelected(transaction, queue, selection, change);
+  }
+
+  /** Moves jobs of the list that the change starts from. */
+  #moveSelected(transaction: Transaction, queue: QueueState, selection: Selection, change: Change): string[] {
     const from = movedList(change, selection);
-    if (queue === undefined || from === undefined) return [];
+    if (from === undefined) return [];
     const found = this.#parts.selecting.select(queue, { ...selection, lists: [from] }, {}, transaction.now);
     return found.flatMap(([, jobs]) => {
       for (const job of jobs) this.#toWaiting(transaction, queue, from, job, change);
@@ -86,7 +95,7 @@ export class Changing {
         left -= this.#bytes.get(row[0])?.[0] ?? 0;
         cut = (left < 0 || children >= CHILDREN_AT_ONCE) && ids.length > 0;
         if (cut) break;
-        children += this.#removeListed(transaction, queue, row, list === 'prioritized' ? 'waiting' : list, change);
+        children += this.#removeListed(transaction, queue, row, stateOfList(list), change);
         ids.push(row[1]);
       }
     }
@@ -121,13 +130,29 @@ export class Changing {
     return 0;
   }
 
-  /** Sends the selected letters back. Returns their ids. */
-  sendSelected(transaction: Transaction, name: string, selection: Selection, to: string): string[] {
-    const queue = transaction.find(name);
-    if (queue === undefined) return [];
+  #cancelSelected(transaction: Transaction, queue: QueueState, selection: Selection, reason: string): string[] {
+    const fitting = { passed: MARK.cancelled, unfinished: true };
+    const found = this.#parts.selecting.select(queue, selection, fitting, transaction.now);
+    const ids = found.flatMap(([, jobs]) => jobs.map(([, id]) => id));
+    for (const id of ids) {
+      // The end of a relative may have moved this job since it was selected.
+      const row = this.#find.get(queue.queue, id);
+      if (row !== undefined) this.#cancel(transaction, queue, row, reason);
+    }
+    return ids;
+  }
+
+  #cancel(transaction: Transaction, queue: QueueState, row: FoundRow, reason: string): void {
+    const state = stateOf(row[AT.state]);
+    if (state === 'active') this.#parts.locks.cancel(queue, row, reason);
+    else this.#parts.failing.cancelled(transaction, queue, row, state, reason);
+  }
+
+  /** Sends letters back. */
+  #sendSelected(transaction: Transaction, queue: QueueState, selection: Selection, to: string): string[] {
     const found = this.#parts.selecting.select(queue, selection, { letters: true }, transaction.now);
     return found.flatMap(([list, jobs]) => {
-      const state = list === 'prioritized' ? 'waiting' : list;
+      const state = stateOfList(list);
       return jobs.filter((row) => this.#send(transaction, queue, row, state, to)).map(([, id]) => id);
     });
   }
@@ -160,7 +185,9 @@ export class Changing {
         if (state === 'active') return 'locked';
         return this.#send(transaction, queue, row, state, change.to) ? 'done' : 'state';
       case 'cancel':
-        return unfinished('cancel');
+        if (isFinished(state)) return 'state';
+        this.#cancel(transaction, queue, row, change.reason);
+        return 'done';
       case 'unlink':
         return this.#parts.leaving.families.unlink(transaction, queue, row, change.child) ? 'done' : 'state';
       case 'retry':
@@ -217,4 +244,8 @@ export class Changing {
     queue.count('waiting', priority, 1);
     queue.changed = true;
   }
+}
+
+function stateOfList(list: ListName): StoredState {
+  return list === 'prioritized' ? 'waiting' : list;
 }

@@ -28,6 +28,9 @@ interface Ending {
   text: string | null;
 }
 
+/** Marks that end with the job. */
+const ENDING = MARK.doomed | MARK.cancelled;
+
 export class Families {
   readonly links: Links;
   readonly #mover: Mover;
@@ -104,11 +107,11 @@ export class Families {
     }
   }
 
-  /** A job that has finished is not doomed by what happened before, if it is retried. */
+  /** A job that has finished is neither doomed nor cancelled by what happened before, if it is retried. */
   undoom(row: Left): void {
-    if ((row[AT.marks] & MARK.doomed) === 0) return;
-    const { doomedBy: _child, ...others } = fieldsOf(row);
-    this.#setExtras.run(MARK.doomed, 0, textOf(others), row[AT.job]);
+    if ((row[AT.marks] & ENDING) === 0) return;
+    const { doomedBy: _child, cancelled: _reason, ...others } = fieldsOf(row);
+    this.#setExtras.run(ENDING, 0, textOf(others), row[AT.job]);
   }
 
   /** Lets a job be a parent. Deletes links that an older version has left when it removed a parent with the same id. */

@@ -22,14 +22,16 @@ type Left = readonly [...LeftRow, ...Value[]];
 /** The new state. `removed`: a caller deletes the job. `trimmed`: retention deletes the job. */
 export type Destination = StoredState | 'removed' | 'trimmed';
 
-/** The end of a run. */
+/** The end of a job. */
 export interface Ending {
   /** The result of the job, or the reason of its failure. */
   text: string;
-  /** The fence of the run. */
+  /** The fence of the run; 0 if no letter needs it. */
   fence: number;
   /** False if the row is deleted already. */
   isKept: boolean;
+  /** The state that the job leaves. Default 'active'. */
+  from?: StoredState;
 }
 
 export interface LeavingParts {
@@ -77,12 +79,12 @@ export class Leaving {
   }
 
   /**
-   * Ends a run for good. If the job owns an entry with a draft, the draft is added; if it is the next job of a schedule, the schedule is
-   * owing. A letter is sent, and the parents learn of the end.
+   * Ends a job for good. If the job owns an entry with a draft, the draft is added; if it is the next job of a schedule, the schedule is
+   * owing. A letter is sent unless the job was cancelled, and the parents learn of the end.
    */
   finish(transaction: Transaction, queue: QueueState, row: Left, kind: FinishedState, ending: Ending): void {
     queue.countFinish(kind);
-    this.leave(queue, row, 'active', ending.isKept ? kind : 'trimmed');
+    this.leave(queue, row, ending.from ?? 'active', ending.isKept ? kind : 'trimmed');
     if (row[AT.marks] !== 0) this.#finishMarked(transaction, queue, row, kind, ending);
   }
 
@@ -90,7 +92,7 @@ export class Leaving {
     this.#release(transaction, queue, row);
     this.#schedules.ended(queue, row);
     if (ending.isKept) this.families.undoom(row);
-    if (kind === 'failed') this.letters.send(transaction, queue, row, ending.fence);
+    if (kind === 'failed' && (row[AT.marks] & MARK.cancelled) === 0) this.letters.send(transaction, queue, row, ending.fence);
     this.families.ended(transaction, queue, row, kind, ending.text);
     if (!ending.isKept) this.families.dropped(transaction, queue, row);
   }

@@ -1,19 +1,18 @@
-// The locks of jobs in the SQLite store: the verb `extend`, the change `revoke`, and the moves of jobs whose lock ends without an
+// The locks of jobs in the SQLite store: the verb `extend`, the changes `revoke` and `cancel` of active jobs, and the moves of jobs whose lock ends without an
 // outcome from its owner: handed back or revoked (no stall is counted), or stalled (a stall is counted).
 import { type LossFound, lostByText } from '../../job/lost-by.js';
-import { keepOnFail } from '../../job/options.js';
 import { isFinished } from '../../job/state.js';
 import type { ChangeStatus } from '../change-reply.js';
-import { type Extension, type ExtendStatus, STALLED_REASON } from '../contract/index.js';
-import { MARK } from '../marks.js';
+import type { Extension, ExtendStatus, Notice } from '../contract/index.js';
+import { extrasText, MARK } from '../marks.js';
 import type { Swept } from '../swept.js';
 import type { Database, Statement, Value } from './driver/load.js';
 import { sql } from './driver/sql.js';
-import { AT, type FoundRow, type HeldRow, splitToken, stateOf } from './record.js';
+import { AT, fieldsOf, type FoundRow, type HeldRow, splitToken, stateOf } from './record.js';
 import type { Leaving } from './leave.js';
 import type { EventFields } from './state/event-rows.js';
+import { type Failing, isCancelled } from './state/fail.js';
 import type { QueueState } from './state/queue-state.js';
-import type { Retention } from './retention.js';
 import { STATE } from './state/schema.js';
 import type { Transaction } from './state/transaction.js';
 
@@ -37,25 +36,25 @@ type Held = readonly [...HeldRow, ...Value[]];
 
 export class Locks {
   readonly #leaving: Leaving;
-  readonly #retention: Retention;
+  readonly #failing: Failing;
   readonly #toFront: Statement;
   readonly #stall: Statement;
-  readonly #fail: Statement<[opts: string]>;
   readonly #extend: Statement;
   readonly #owner: Statement<FoundRow>;
   readonly #number: Statement<[revoked: number]>;
-  readonly #revoke: Statement;
+  readonly #notify: Statement;
+  readonly #setExtras: Statement;
 
-  constructor(db: Database, leaving: Leaving, retention: Retention) {
+  constructor(db: Database, leaving: Leaving, failing: Failing) {
     this.#leaving = leaving;
-    this.#retention = retention;
+    this.#failing = failing;
     this.#toFront = sql(db, 'hand-back', 'ord job');
     this.#stall = sql(db, 'stall', 'ord lostBy job');
-    this.#fail = sql(db, 'fail-stalled', 'ord lostBy now reason job');
     this.#extend = sql(db, 'extend-lock', 'endsAt queue id session fence');
     this.#owner = sql(db, 'find-job', 'queue id');
-    this.#number = sql(db, 'number-revocation', 'queue session');
-    this.#revoke = sql(db, 'revoke', 'queue session number id fence reason');
+    this.#number = sql(db, 'number-notice', 'queue session');
+    this.#notify = sql(db, 'notify', 'queue session number id fence reason kind');
+    this.#setExtras = sql(db, 'set-extras', 'cleared added extras job');
   }
 
   extend(transaction: Transaction, name: string, { jobId, token, durationMs }: Extension): ExtendStatus {
@@ -76,54 +75,59 @@ export class Locks {
     const statuses = jobIds.map((id): ChangeStatus => {
       const row = this.#owner.get(queue.queue, id);
       if (row === undefined) return 'missing';
-      const { [AT.state]: state, [AT.session]: session, [AT.fence]: fence } = row;
-      if (state !== STATE.active || held.has(id)) return 'state';
+      if (row[AT.state] !== STATE.active || held.has(id)) return 'state';
       held.set(id, row);
-      const number = this.#number.get(queue.queue, session)?.[0];
-      if (number !== undefined) this.#revoke.run(queue.queue, session, number, id, fence, reason);
+      this.#tell(queue, row, 'revoked', reason);
       return 'done';
     });
-    this.giveBack(queue, [...held.values()]);
+    this.giveBack(transaction, queue, [...held.values()]);
     return statuses;
   }
 
-  /** Hands back jobs to the front of waiting, in the given order. This does not count as a stall. */
-  giveBack(queue: QueueState, held: Held[]): void {
+  /** Cancels an active job, which keeps its lock until its run ends. */
+  cancel(queue: QueueState, row: FoundRow, reason: string): void {
+    if (isCancelled(row)) return;
+    this.#setExtras.run(0, MARK.cancelled, extrasText({ ...fieldsOf(row), cancelled: reason }), row[AT.job]);
+    this.#tell(queue, row, 'cancelled', reason);
+  }
+
+  #tell({ queue }: QueueState, row: FoundRow, kind: Notice['kind'], reason: string): void {
+    const { [AT.id]: id, [AT.session]: session, [AT.fence]: fence } = row;
+    const number = this.#number.get(queue, session)?.[0];
+    if (number === undefined) return;
+    this.#notify.run(queue, session, number, id, fence, reason, kind === 'revoked' ? null : kind);
+  }
+
+  /** Hands back jobs to the front of waiting, in the given order. This does not count as a stall. Cancelled jobs fail instead. */
+  giveBack(transaction: Transaction, queue: QueueState, held: Held[]): void {
     let ord = queue.toFront(held.length);
     for (const row of held) {
+      if (isCancelled(row)) {
+        this.#failing.cancelled(transaction, queue, row, 'active');
+        continue;
+      }
       this.#toFront.run(ord++, row[0]);
       this.#leaving.wait(queue, row, 'active');
     }
   }
 
+  /** Puts back the jobs of a dead owner. A job over `maxStalls` fails, and so does a cancelled one. */
   stall(transaction: Transaction, queue: QueueState, held: Held[], { maxStalls, lostBy }: Loss): Swept {
-    const { now } = transaction;
     const fields: EventFields | undefined = lostBy === null ? undefined : { lostBy };
     const swept: Swept = { stalled: [], failed: [] };
     let ord = queue.toFront(held.length);
     for (const row of held) {
       const { [AT.job]: job, [AT.id]: id, [AT.stalledCounter]: before } = row;
       queue.tell('stalled', id, fields);
-      if (before < maxStalls) {
+      if (before < maxStalls && !isCancelled(row)) {
         this.#stall.run(ord++, lostBy, job);
         this.#leaving.wait(queue, row, 'active');
         swept.stalled.push({ id, lostBy });
       } else {
-        // The failed row does not have the fence.
-        const fence = (row[AT.marks] & MARK.letter) === 0 ? 0 : (this.#owner.get(queue.queue, id)?.[AT.fence] ?? 0);
-        const opts = this.#fail.get(queue.toBack(), lostBy, now, STALLED_REASON, job)?.[0] ?? '{}';
-        queue.tell('failed', id, { failedReason: STALLED_REASON, ...fields });
-        this.#leaving.finish(transaction, queue, row, 'failed', { text: STALLED_REASON, fence, isKept: true });
-        this.#retain(transaction, queue, row, opts);
+        this.#failing.stalled(transaction, queue, row, lostBy);
         swept.failed.push({ id, lostBy });
       }
     }
     return swept;
-  }
-
-  #retain(transaction: Transaction, queue: QueueState, row: Held, opts: string): void {
-    const keep = keepOnFail(opts);
-    if (keep.count === 0) this.#leaving.drop(transaction, queue, row, 'failed', 'trimmed');
-    else this.#retention.trim(transaction, queue, 'failed', [keep]);
   }
 }

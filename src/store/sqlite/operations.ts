@@ -66,7 +66,7 @@ export const operations: Operations<Engine> = {
   steps: (engine, queue, jobId) => read(engine, queue, (state) => engine.inspecting.steps(state, jobId)),
   checkSessions: ({ probing, queues, clock }, refs) => {
     const now = clock.now();
-    return refs.map(({ queue, id }) => ({ unsuspected: probing.isUnsuspected(queues.peek(queue), id, now), noticed: false }));
+    return refs.map(({ queue, id }) => probing.check(queues.peek(queue), id, now));
   },
   extend: (engine, queue, extensions) =>
     writeEach(engine, extensions, (transaction, extension) => engine.locks.extend(transaction, queue, extension)),
@@ -83,11 +83,7 @@ export const operations: Operations<Engine> = {
     if (Array.isArray(target))
       return replyById(target, await write(engine, (transaction) => changing.byId(transaction, queue, target, change)));
     if (change.kind === 'remove') return replyToSelection(await removeSelected(engine, queue, target, change), target);
-    const changed = await write(engine, (transaction) =>
-      change.kind === 'send'
-        ? changing.sendSelected(transaction, queue, target, change.to)
-        : changing.bySelection(transaction, queue, target, change),
-    );
+    const changed = await write(engine, (transaction) => changing.bySelection(transaction, queue, target, change));
     return replyToSelection(changed, target);
   },
   schedule: (engine, queue, changes) => {

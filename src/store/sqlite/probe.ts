@@ -1,5 +1,5 @@
-// The verb `probe` of the SQLite store: marks the sessions of dead processes as suspected, by their presence files.
-import type { ProbeReply } from '../contract/index.js';
+// The verbs `probe` and `checkSessions` of the SQLite store. A probe marks the sessions of dead processes as suspected, by their presence files.
+import type { ProbeReply, SessionCheck } from '../contract/index.js';
 import type { Database, Statement } from './driver/load.js';
 import { sql } from './driver/sql.js';
 import type { Peers } from './liveness/presence.js';
@@ -15,7 +15,7 @@ export class Probing {
   readonly #count: Statement<[sessions: number]>;
   readonly #firstEnd: Statement<[expiresAt: number | null]>;
   readonly #named: Statement<[number]>;
-  readonly #living: Statement<[number]>;
+  readonly #check: Statement<[unsuspected: number, noticed: number]>;
 
   constructor(db: Database, peers: Peers, schedules: Schedules) {
     this.#peers = peers;
@@ -25,7 +25,7 @@ export class Probing {
     this.#count = sql(db, 'count-sessions', 'queue');
     this.#firstEnd = sql(db, 'first-suspected-end', 'queue');
     this.#named = sql(db, 'presence-named', 'presence');
-    this.#living = sql(db, 'session-unsuspected', 'queue session now');
+    this.#check = sql(db, 'check-session', 'now queue session');
   }
 
   /** Returns the reply without a write as long as no process died. */
@@ -41,8 +41,9 @@ export class Probing {
     return this.#reply(queue, transaction.now);
   }
 
-  isUnsuspected({ queue }: QueueState, id: string, now: number): boolean {
-    return this.#living.get(queue, id, now) !== undefined;
+  check({ queue }: QueueState, id: string, now: number): SessionCheck {
+    const [unsuspected, noticed] = this.#check.get(now, queue, id) ?? [0, 0];
+    return { unsuspected: unsuspected === 1, noticed: noticed === 1 };
   }
 
   cleanOrphans(): void {

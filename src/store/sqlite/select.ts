@@ -1,12 +1,11 @@
 // Selects the jobs that `change` by selection works on.
+import type { FinishedState } from '../../job/state.js';
 import type { ListName, Selection } from '../contract/index.js';
 import type { Database, Statement } from './driver/load.js';
 import { sql } from './driver/sql.js';
 import type { LeftRow } from './record.js';
 import type { QueueState } from './state/queue-state.js';
 import { STATE } from './state/schema.js';
-
-export type UnlockedList = Exclude<ListName, 'active'>;
 
 /**
  * Up to this many, waiting and delayed jobs are sorted by age. More jobs are taken in the order of the index. Otherwise emptying a
@@ -19,10 +18,12 @@ export const PRIORITIES = { waiting: [0, 0], prioritized: [1, Number.MAX_SAFE_IN
 
 /** Which jobs of the lists a change takes. */
 export interface Fitting {
-  /** The marks of jobs that wait or are delayed, which the selection passes over. */
+  /** The marks of unfinished jobs that the selection passes over. */
   passed?: number;
   /** True: letters alone. */
   letters?: boolean;
+  /** True: jobs that have not finished, and active jobs too. */
+  unfinished?: boolean;
 }
 
 interface Bounds {
@@ -31,13 +32,14 @@ interface Bounds {
   letters: boolean;
 }
 
-/** Finds unlocked jobs, list by list, the oldest of each list first. */
+/** Finds jobs, list by list, the oldest of each list first. */
 export class Selecting {
   readonly #finished: Statement<[...LeftRow, finishedOn: number]>;
   readonly #waitingByAge: Statement<LeftRow>;
   readonly #waiting: Statement<LeftRow>[];
   readonly #delayedByAge: Statement<LeftRow>;
   readonly #delayed: Statement<LeftRow>;
+  readonly #active: Statement<LeftRow>;
   readonly #finishedLetters: Statement<[...LeftRow, finishedOn: number]>;
   readonly #parentsByAge: Statement<LeftRow>;
   readonly #parents: Statement<LeftRow>;
@@ -50,6 +52,7 @@ export class Selecting {
     this.#waiting = ['select-waiting', 'select-behind'].map((name) => sql(db, name, waiting));
     this.#delayedByAge = sql(db, 'select-delayed-by-age', others);
     this.#delayed = sql(db, 'select-delayed', others);
+    this.#active = sql(db, 'select-active', others);
     this.#finishedLetters = sql(db, 'finished-letters', 'queue state count');
     this.#parentsByAge = sql(db, 'select-parents-by-age', others);
     this.#parents = sql(db, 'select-parents', others);
@@ -58,23 +61,23 @@ export class Selecting {
   select(
     queue: QueueState,
     { lists, olderThanMs, limit }: Selection,
-    { passed = 0, letters = false }: Fitting,
+    { passed = 0, letters = false, unfinished = false }: Fitting,
     now: number,
-  ): [UnlockedList, LeftRow[]][] {
+  ): [ListName, LeftRow[]][] {
     const latest = olderThanMs === undefined ? Number.MAX_SAFE_INTEGER : now - olderThanMs;
     let left = limit;
-    return [...new Set(lists)].flatMap((list): [UnlockedList, LeftRow[]][] => {
-      // All active jobs are locked.
-      if (list === 'active' || left <= 0) return [];
+    return [...new Set(lists)].flatMap((list): [ListName, LeftRow[]][] => {
+      const isTaken = unfinished ? !isFinishedList(list) : list !== 'active';
+      if (!isTaken || left <= 0) return [];
       const rows = this.#oldest(queue, list, { latest, passed, letters }, left);
       left -= rows.length;
       return [[list, rows]];
     });
   }
 
-  #oldest(queue: QueueState, list: UnlockedList, { latest, passed, letters }: Bounds, limit: number): LeftRow[] {
+  #oldest(queue: QueueState, list: ListName, { latest, passed, letters }: Bounds, limit: number): LeftRow[] {
     const { queue: number } = queue;
-    if (list === 'completed' || list === 'failed') {
+    if (isFinishedList(list)) {
       // Filter here and not in the query, which would read on through all younger jobs.
       const finished = letters ? this.#finishedLetters : this.#finished;
       const rows = finished.all(number, STATE[list], limit).filter((row) => (row.at(-1) as number) <= latest);
@@ -82,6 +85,7 @@ export class Selecting {
     }
     const sorted = queue.counts[list] <= SORTED_UP_TO;
     const bounds = [latest, passed, letters ? 1 : 0];
+    if (list === 'active') return this.#active.all(number, ...bounds, limit);
     if (list === 'delayed') return (sorted ? this.#delayedByAge : this.#delayed).all(number, ...bounds, limit);
     if (list === 'waiting-children') return (sorted ? this.#parentsByAge : this.#parents).all(number, ...bounds, limit);
     const [least, most] = PRIORITIES[list];
@@ -91,4 +95,8 @@ export class Selecting {
       if (rows.length < limit) rows.push(...statement.all(number, least, most, ...bounds, limit - rows.length));
     return rows;
   }
+}
+
+function isFinishedList(list: ListName): list is FinishedState {
+  return list === 'completed' || list === 'failed';
 }

@@ -41,7 +41,7 @@ export class Sessions {
   readonly #open: Statement;
   readonly #setSlots: Statement;
   readonly #renew: Statement<[revoked: number]>;
-  readonly #revocations: Statement<[number: number, job: string, fence: number, reason: string]>;
+  readonly #notices: Statement<[number: number, job: string, fence: number, reason: string, kind: Notice['kind'] | null]>;
   readonly #acknowledge: Statement;
   readonly #find: Statement<[...OwnerRow, reaped: number]>;
   readonly #delete: Statement;
@@ -59,8 +59,8 @@ export class Sessions {
     );
     this.#setSlots = sql(db, 'set-slots', 'slots queue session');
     this.#renew = sql(db, 'renew-session', 'now queue session');
-    this.#revocations = sql(db, 'read-revocations', 'queue session number');
-    this.#acknowledge = sql(db, 'delete-revocations', 'queue session number');
+    this.#notices = sql(db, 'read-notices', 'queue session number');
+    this.#acknowledge = sql(db, 'delete-notices', 'queue session number');
     this.#find = sql(db, 'find-session', 'queue session');
     this.#delete = sql(db, 'delete-session', 'queue session');
     this.#count = sql(db, 'count-held', 'queue session');
@@ -86,9 +86,9 @@ export class Sessions {
     // The sessions' shares of the cap have changed, so wake the watchers.
     if (slots !== undefined && this.#setSlots.run(slots, state.queue, id) === 1) state.changed = true;
     if (revoked > 0 && acked > 0) this.#acknowledge.run(state.queue, id, acked);
-    const rows = revoked > acked ? this.#revocations.all(state.queue, id, acked) : [];
-    const notices = rows.map(([number, jobId, fence, reason]): Notice => {
-      return { number, kind: 'revoked', jobId, token: tokenOf(id, fence), fence, reason };
+    const rows = revoked > acked ? this.#notices.all(state.queue, id, acked) : [];
+    const notices = rows.map(([number, jobId, fence, reason, kind]): Notice => {
+      return { number, kind: kind ?? 'revoked', jobId, token: tokenOf(id, fence), fence, reason };
     });
     return { alive: true, notices };
   }
@@ -122,7 +122,7 @@ export class Sessions {
     if (session === undefined) return false;
     const held = this.#held.all(queue.queue, id, limit).reverse();
     if (how === 'crashed') this.#locks.stall(transaction, queue, held, lossOf(session, 'exit'));
-    else this.#locks.giveBack(queue, held);
+    else this.#locks.giveBack(transaction, queue, held);
     return true;
   }
 

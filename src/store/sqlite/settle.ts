@@ -13,6 +13,7 @@ import { sql } from './driver/sql.js';
 import { AT, type FoundRow, type LeftRow, splitToken } from './record.js';
 import type { Ending, Leaving } from './leave.js';
 import { type EventFields, LARGE_VALUE, NO_VALUE } from './state/event-rows.js';
+import { type Failing, isCancelled } from './state/fail.js';
 import type { QueueState } from './state/queue-state.js';
 import type { Retention } from './retention.js';
 import { STATE } from './state/schema.js';
@@ -20,6 +21,8 @@ import type { Steps } from './state/steps.js';
 import type { Transaction } from './state/transaction.js';
 
 type Of<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
+/** Outcomes after which the job runs again. */
+type Waiting = Exclude<Outcome['kind'], 'completed' | 'failed'>;
 /** A job and its attempts before this one. */
 type Ended = [...LeftRow, attemptsMade: number];
 /** The row of a job that a fast path has completed: shared/plain.sql. */
@@ -45,10 +48,11 @@ export interface SettlingParts {
   leaving: Leaving;
   retention: Retention;
   steps: Steps;
+  failing: Failing;
 }
 
-/** Marks of jobs that a statement of `#settleOne` leaves to `#settleFound`: a delay must change what a job with steps waits for. */
-const UNDELAYED = MARK.steps;
+/** Marks of jobs that are not simply delayed: a job with steps may wait for a signal, and a cancelled job fails. */
+const UNDELAYED = MARK.steps | MARK.cancelled;
 
 export class Settling {
   readonly #callers: Callers;
@@ -56,6 +60,7 @@ export class Settling {
   readonly #leaving: Leaving;
   readonly #retention: Retention;
   readonly #steps: Steps;
+  readonly #failing: Failing;
   readonly #runs: CompletedRuns;
   readonly #marked: CompletedMarked;
   readonly #completePlain: Statement;
@@ -70,12 +75,13 @@ export class Settling {
   readonly #release: Statement<LeftRow>;
   readonly #find: Statement<FoundRow>;
 
-  constructor(db: Database, callers: Callers, claiming: Claiming, { leaving, retention, steps }: SettlingParts) {
+  constructor(db: Database, callers: Callers, claiming: Claiming, { leaving, retention, steps, failing }: SettlingParts) {
     this.#callers = callers;
     this.#claiming = claiming;
     this.#leaving = leaving;
     this.#retention = retention;
     this.#steps = steps;
+    this.#failing = failing;
     this.#runs = new CompletedRuns(db);
     this.#marked = new CompletedMarked(db, leaving.families);
     this.#completePlain = sql(db, 'complete-plain', 'ord now value queue id session fence');
@@ -189,7 +195,7 @@ export class Settling {
     return this.#settleFound(transaction, queue, outcome, owned, finished);
   }
 
-  /** Settles a job that the statements of #settleOne have not found: a parent, one with a letter, or one that the token does not hold. */
+  /** Settles a job that the statements of #settleOne have not found: a parent, one with a letter or with steps, a cancelled one, or one that the token does not hold. */
   #settleFound(transaction: Transaction, queue: QueueState, outcome: Outcome, owned: Owned, finished: Finished): SettleStatus {
     const { kind, jobId } = outcome;
     const row = this.#find.get(queue.queue, jobId);
@@ -202,34 +208,46 @@ export class Settling {
       const refusal = this.#leaving.families.refusal(queue, outcome);
       if (refusal !== undefined) return refusal;
     }
-    if (kind === 'children') return this.#parkParent(queue, owned);
-    if (kind === 'delay' || kind === 'retry') return this.#delayFound(transaction, queue, row, outcome, owned);
-    if (kind !== 'completed' && kind !== 'failed') return 'lost';
+    if (kind !== 'completed' && kind !== 'failed') return this.#waitFound(transaction, queue, row, outcome, owned, finished);
     if (!this.#finish(transaction, queue, outcome, owned, true)) return 'lost';
     finished[kind].push(outcome.keep);
     return 'done';
   }
 
-  /** Delays a job with steps. */
-  #delayFound(
+  /** Lets a parent wait for its children, or a job with steps be delayed. A cancelled job fails instead. */
+  #waitFound(
     transaction: Transaction,
     queue: QueueState,
     row: FoundRow,
-    outcome: Of<'delay'> | Of<'retry'>,
+    outcome: Of<Waiting>,
     owned: Owned,
+    finished: Finished,
   ): SettleStatus {
-    if (outcome.kind === 'retry') {
-      this.#steps.setAwaited(row, undefined);
-      return this.#retry(transaction, queue, outcome, owned, 0) ? 'done' : 'lost';
+    const refusal = outcome.kind === 'delay' ? this.#recordWith(row, outcome) : undefined;
+    if (refusal !== undefined) return refusal;
+    // The step may have changed the row.
+    const current = this.#find.get(queue.queue, outcome.jobId) ?? row;
+    if (isCancelled(current)) {
+      finished.failed.push(this.#failing.cancelled(transaction, queue, current, 'active'));
+      return 'done';
     }
-    const { step, awaits } = outcome;
+    if (outcome.kind === 'children') return this.#parkParent(queue, owned);
+    if (outcome.kind !== 'delay' && outcome.kind !== 'retry') return 'lost';
+    this.#steps.setAwaited(current, outcome.kind === 'delay' ? outcome.awaits : undefined);
+    const isDone =
+      outcome.kind === 'delay'
+        ? this.#delayJob(transaction, queue, outcome, owned, 0)
+        : this.#retry(transaction, queue, outcome, owned, 0);
+    return isDone ? 'done' : 'lost';
+  }
+
+  /** Records the step of a delay. Returns why the steps of the job refuse the delay; undefined if they do not. */
+  #recordWith(row: FoundRow, { step, awaits }: Of<'delay'>): SettleStatus | undefined {
     if (awaits !== undefined && this.#steps.has(row, awaits)) return 'ready';
-    if (step !== undefined) {
-      if (this.#steps.record(row, step) === undefined) return 'full';
-      this.#steps.clearStalls(row);
-    }
-    this.#steps.setAwaited(this.#find.get(queue.queue, outcome.jobId) ?? row, awaits);
-    return this.#delayJob(transaction, queue, outcome, owned, 0) ? 'done' : 'lost';
+    if (step === undefined) return undefined;
+    if (this.#steps.record(row, step) === undefined) return 'full';
+    this.#steps.clearStalls(row);
+    return undefined;
   }
 
   /** `passed`: marks of jobs that are left as they are. */

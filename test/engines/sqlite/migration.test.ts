@@ -40,6 +40,7 @@ describe('a SQLite file of an older version', () => {
     const db = new Database(old);
     for (const column of ['lostBy', 'marks', 'extras']) db.exec(`ALTER TABLE jobs DROP COLUMN ${column}`);
     for (const column of ['scheduled', 'rules', 'parents']) db.exec(`ALTER TABLE queues DROP COLUMN ${column}`);
+    db.exec('ALTER TABLE revocations DROP COLUMN kind');
     for (const table of ['dedup', 'schedules', 'metrics', 'groups', 'turns', 'links', 'families', 'steps'])
       db.exec(`DROP TABLE ${table}`);
     db.close();

@@ -7,6 +7,7 @@ import { type Database, loadDriver } from '../../../src/store/sqlite/driver/load
 import { Entering } from '../../../src/store/sqlite/state/enter.js';
 import { Entries } from '../../../src/store/sqlite/state/entries.js';
 import { EventLog } from '../../../src/store/sqlite/events.js';
+import { Failing } from '../../../src/store/sqlite/state/fail.js';
 import { Inspecting } from '../../../src/store/sqlite/inspect.js';
 import { Groups } from '../../../src/store/sqlite/state/groups.js';
 import { KeyGroups } from '../../../src/store/sqlite/state/key-groups.js';
@@ -58,6 +59,7 @@ async function plans(): Promise<{ sql: string; plan: string }[]> {
   const steps = new Steps(recorder);
   const leaving = new Leaving(recorder, { entries, entering, schedules, steps });
   const retention = new Retention(recorder, leaving);
+  const failing = new Failing(recorder, leaving, retention);
   const selecting = new Selecting(recorder);
   const claiming = new Claiming(recorder, { callers, keyGroups, groups, leaving, schedules });
   new EventLog(recorder);
@@ -66,13 +68,13 @@ async function plans(): Promise<{ sql: string; plan: string }[]> {
   const minutes = new MinuteCounts(recorder);
   new Inspecting(recorder, { entries, schedules, minutes, groups, steps });
   new QueueTable(recorder, { keyGroups, groups, minutes });
-  new Settling(recorder, callers, claiming, { leaving, retention, steps });
-  const locks = new Locks(recorder, leaving, retention);
+  new Settling(recorder, callers, claiming, { leaving, retention, steps, failing });
+  const locks = new Locks(recorder, leaving, failing);
   const sessions = new Sessions(recorder, { callers, locks, namedLocks });
   const lostGroups = new LostGroups(recorder, groups);
   const lostLinks = new LostLinks(recorder, leaving.families);
   new Sweeping(recorder, { callers, sessions, locks, namedLocks, entries, schedules, lostGroups, lostLinks });
-  new Changing(recorder, { selecting, leaving, locks, steps });
+  new Changing(recorder, { selecting, leaving, locks, steps, failing });
   new Probing(recorder, new Peers(driver, file), schedules);
   new Scheduling(recorder, schedules, entering, leaving);
   return statements.map((sql) => {

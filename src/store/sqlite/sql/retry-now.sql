@@ -1,4 +1,4 @@
--- Lets a failed job wait again.
+-- Lets a failed job wait again, unless it was cancelled (MARK.cancelled = 256).
 UPDATE jobs SET
 -- include: to-waiting
 , ord = :ord,
@@ -7,5 +7,5 @@ UPDATE jobs SET
 -- include: unlocked
 WHERE
 -- include: owned
-RETURNING
+AND marks & 256 = 0 RETURNING
 -- include: left-columns

@@ -17,6 +17,7 @@ import { Entering } from './enter.js';
 import { Entries } from './entries.js';
 import { blameOf, busy, toStoreError } from '../driver/errors.js';
 import { EventLog } from '../events.js';
+import { Failing } from './fail.js';
 import { inspectFile, lastWrite } from '../driver/file.js';
 import { Inspecting } from '../inspect.js';
 import { Groups } from './groups.js';
@@ -148,12 +149,13 @@ export class Engine {
     const leaving = new Leaving(db, { entries, entering, schedules, steps });
     this.links = leaving.families.links;
     const retention = new Retention(db, leaving);
+    const failing = new Failing(db, leaving, retention);
     const selecting = new Selecting(db);
     this.adding = new Adding(db, { callers, entering, entries, leaving });
     this.claiming = new Claiming(db, { callers, keyGroups, groups, leaving, schedules });
-    this.settling = new Settling(db, callers, this.claiming, { leaving, retention, steps });
+    this.settling = new Settling(db, callers, this.claiming, { leaving, retention, steps, failing });
     this.namedLocks = new NamedLocks(db);
-    this.locks = new Locks(db, leaving, retention);
+    this.locks = new Locks(db, leaving, failing);
     this.sessions = new Sessions(db, { callers, locks: this.locks, namedLocks: this.namedLocks });
     this.sweeping = new Sweeping(db, {
       callers,
@@ -167,7 +169,7 @@ export class Engine {
     });
     this.probing = new Probing(db, this.#peers, schedules);
     this.writing = new Writing(db, leaving, steps);
-    this.changing = new Changing(db, { selecting, leaving, locks: this.locks, steps });
+    this.changing = new Changing(db, { selecting, leaving, locks: this.locks, steps, failing });
     this.scheduling = new Scheduling(db, schedules, entering, leaving);
     this.inspecting = new Inspecting(db, { entries, schedules, minutes, groups, steps });
     this.events = new EventLog(db);

@@ -29,6 +29,7 @@ const ADDED_COLUMNS = [
   ['queues', 'scheduled', 'add-scheduled'],
   ['queues', 'rules', 'add-rules'],
   ['queues', 'parents', 'add-parents'],
+  ['revocations', 'kind', 'add-notice-kinds'],
 ] as const;
 const ADDED_TABLES = [
   ['dedupEnding', 'add-dedup'],

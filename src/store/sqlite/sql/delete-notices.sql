@@ -1,2 +1,2 @@
--- Deletes the revocations of a session up to a number.
+-- Deletes the notices of a session up to a number.
 DELETE FROM revocations WHERE queue = :queue AND session = :session AND number <= :number
