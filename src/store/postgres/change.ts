@@ -26,6 +26,7 @@ function statusesOf(server: Calls, queue: string, jobIds: string[], change: Chan
     numbers: each(numberOf(change)),
     flags: each(change.kind === 'retry' ? change.resetAttemptsMade : change.kind === 'priority' && change.lifo),
     others: each(change.kind === 'retry' && change.resetAttemptsStarted),
+    step: change.kind === 'retry' ? change.fromStep : undefined,
   });
 }
 

@@ -16,6 +16,7 @@ import type {
   QueueStatus,
   SessionInfo,
   StatusQuery,
+  Step,
 } from '../contract/index.js';
 import { type JobArrays, toRecords } from './record.js';
 import { fillRecords, INLINE_BYTES } from './state/large-values.js';
@@ -43,6 +44,11 @@ async function byId(server: Server, queue: string, jobIds: string[]): Promise<Jo
   const found = records.filter(({ id }) => (id as string | null) !== null);
   const filled = new Set(await fillRecords(server, queue, found));
   return { jobs: records.map((record) => (filled.has(record) ? record : undefined)), more: records.length < jobIds.length };
+}
+
+export async function steps(server: Server, queue: string, jobId: string): Promise<Step[]> {
+  const rows = await server.call<[name: string, value: string][]>('steps_of', { name: queue, job: jobId });
+  return rows.map(([name, value]) => ({ name, value }));
 }
 
 async function list(server: Server, queue: string, query: ListQuery | GroupJobsQuery): Promise<JobsReply> {

@@ -1,6 +1,5 @@
 // The verbs of the PostgreSQL store. Every verb is one function of the schema, called in one round trip, so that it is one transaction
 // whatever lies between. After its reply, the operation wakes the watchers of the queue: the server tells other processes, not this one.
-import { unfinished } from '../unfinished.js';
 import type { Operations } from '../door.js';
 import { add, addWithin } from './add.js';
 import { addFamily, ensureFamilies, isOfFamily, queuesOf } from './add-family.js';
@@ -126,7 +125,6 @@ export const operations: Verbs = {
     return reply;
   },
   probe: ({ server, hinted }, queue) => probe(server, queue, hinted),
-  steps: () => unfinished('steps'),
   checkSessions: ({ server }, sessions) => checkSessions(server, sessions),
   extend: ({ server }, queue, extensions) => extend(server, queue, extensions),
   acquire: ({ server }, queue, requests) => acquire(server, queue, requests),
@@ -141,7 +139,9 @@ export const operations: Verbs = {
   },
   write: async ({ server, wake }, queue, writes) => {
     const replies = await write(server, queue, writes);
-    if (writes.some(({ kind }) => kind === 'progress' || kind === 'event')) wake.signal(queue, 'news');
+    // A signal may have moved a job to waiting.
+    if (writes.some((item) => item.kind === 'step' && item.token === undefined)) wake.signal(queue, 'jobs');
+    else if (writes.some(({ kind }) => kind === 'progress' || kind === 'event')) wake.signal(queue, 'news');
     return replies;
   },
   change: async (engine, queue, target, change) => {
@@ -164,6 +164,7 @@ export const operations: Verbs = {
   },
   queues: ({ server }, limit, after) => inspect.queues(server, limit, after),
   jobs: ({ server }, queue, query) => inspect.jobs(server, queue, query),
+  steps: ({ server }, queue, jobId) => inspect.steps(server, queue, jobId),
   status: ({ server }, queue, query) => inspect.status(server, queue, query),
   logs: ({ server }, queue, jobId, range) => inspect.logs(server, queue, jobId, range),
   events: ({ server }, queue, after, limit) => events(server, queue, after, limit),

@@ -52,6 +52,7 @@ const STATUSES: Record<string, SettleStatus> = {
   p: 'pending',
   u: 'unsuccessful',
   r: 'ready',
+  f: 'full',
 };
 
 interface Reply {
@@ -142,6 +143,9 @@ function argumentsOf(queue: string, outcomes: Outcome[], call: Call | undefined,
 
 function textOf(outcome: Outcome): string | null {
   if (outcome.kind === 'completed') return outcome.value;
+  if (outcome.kind === 'delay' && outcome.step !== undefined) {
+    return JSON.stringify([outcome.step.name, outcome.step.value, outcome.awaits ?? null]);
+  }
   if (outcome.kind === 'children') return outcome.child === undefined ? null : JSON.stringify(outcome.child);
   return outcome.kind === 'failed' || outcome.kind === 'retry' ? outcome.reason : null;
 }
@@ -171,5 +175,6 @@ function keepOf(outcome: Outcome): Keep {
 
 function kindOf(outcome: Outcome): string {
   if (outcome.kind === 'retry' && outcome.delayMs > 0) return 'retry later';
+  if (outcome.kind === 'delay' && outcome.step !== undefined) return 'sleep';
   return outcome.kind === 'failed' && outcome.early === true ? 'failed early' : outcome.kind;
 }

@@ -1,6 +1,5 @@
-// Writes to jobs: data, progress, log rows. Job handles and the queue call it through the store. A write with a token must change nothing
+// Writes to jobs: data, progress, log rows, steps. Job handles and the queue call it through the store. A write with a token must change nothing
 // if the token is not the current one. Events of users are writes too.
-import { unfinished } from '../unfinished.js';
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract/index.js';
 import { splitToken } from './record.js';
@@ -8,7 +7,7 @@ import type { Server } from './driver/server.js';
 
 export async function write(server: Server, queue: string, writes: Write[]): Promise<WriteReply[]> {
   const tokens = writes.map((item) => (item.kind === 'event' || item.token === undefined ? undefined : splitToken(item.token)));
-  const rows = await server.call<[status: SettleStatus, count?: number][]>('write_jobs', {
+  const rows = await server.call<[status: SettleStatus, count?: number | null, value?: string][]>('write_jobs', {
     name: queue,
     kinds: writes.map(({ kind }) => kind),
     ids: writes.map((item) => (item.kind === 'event' ? null : item.jobId)),
@@ -16,9 +15,13 @@ export async function write(server: Server, queue: string, writes: Write[]): Pro
     fences: tokens.map((token) => token?.fence ?? null),
     texts: writes.map(textOf),
     keeps: writes.map(keepOf),
-    names: writes.map((item) => (item.kind === 'event' ? item.name : null)),
+    names: writes.map((item) => (item.kind === 'event' || item.kind === 'step' ? item.name : null)),
   });
-  return rows.map(([status, count]) => (count === undefined ? { status } : { status, count }));
+  return rows.map(([status, count, value]) => ({
+    status,
+    ...(typeof count === 'number' && { count }),
+    ...(value !== undefined && { value }),
+  }));
 }
 
 function textOf(item: Write): string | null {
@@ -34,7 +37,7 @@ function textOf(item: Write): string | null {
     case 'event':
       return item.args;
     case 'step':
-      return unfinished('steps');
+      return item.value;
   }
 }
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';
 import * as budget from '../../../src/store/budget.js';
-import { EVENTS_KEPT, STALLED_REASON } from '../../../src/store/contract/index.js';
+import { EVENTS_KEPT, MAX_STEP_BYTES, MAX_STEPS, STALLED_REASON } from '../../../src/store/contract/index.js';
 import { MARK } from '../../../src/store/marks.js';
 import { ADVISORY } from '../../../src/store/postgres/driver/advisory.js';
 import { RAISED } from '../../../src/store/postgres/driver/errors.js';
@@ -26,6 +26,7 @@ const SHARED: Record<string, string> = Object.fromEntries(
   [
     ...Object.entries(budget).filter(([, value]) => typeof value === 'number'),
     ['EVENTS_KEPT', EVENTS_KEPT],
+    ['MAX_STEP_BYTES', MAX_STEP_BYTES],
     ['STALLED_REASON', STALLED_REASON],
     ['MARK.next', MARK.next],
     ['MARK.doomed', MARK.doomed],
@@ -35,10 +36,11 @@ const SHARED: Record<string, string> = Object.fromEntries(
   ].map(([name, value]) => [name, String(value)]),
 );
 
-/** The small marks: their numbers also mean other things, so a file may use them without a name. */
-const MARKS: Record<string, string> = Object.fromEntries(
-  Object.entries(MARK).map(([name, value]) => [`MARK.${name}`, String(value)]),
-);
+/** Numbers that also mean other things, so a file may use them without a name. */
+const MARKS: Record<string, string> = Object.fromEntries([
+  ...Object.entries(MARK).map(([name, value]) => [`MARK.${name}`, String(value)]),
+  ['MAX_STEPS', String(MAX_STEPS)],
+]);
 
 /** Returns the files for which `wrong` finds something, with what it finds. */
 const findings = (among: string[], wrong: (file: string) => unknown[]): [string, unknown[]][] =>

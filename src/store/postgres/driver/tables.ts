@@ -43,6 +43,7 @@ export const MIGRATIONS: readonly string[] = [
   migration('rates'),
   migration('groups'),
   migration('families'),
+  migration('steps'),
 ];
 
 /**

@@ -1,9 +1,9 @@
--- Changes jobs: retry, promote, another delay or priority.
+-- Changes jobs: retry, promote, another delay or priority. _step: a retry drops the step of this name and the later ones.
 -- Called by: change.ts.
 -- States: 1 waiting.
 CREATE FUNCTION change_jobs(
   _name text, _kinds text[], _ids text[], _froms smallint[], _numbers float8[], _flags boolean[],
-  _others boolean[]
+  _others boolean[], _step text DEFAULT NULL
 ) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
@@ -28,11 +28,11 @@ BEGIN
     SELECT ctid AS at, state, priority, lock_key INTO _job FROM jobs
     WHERE queue = _queue AND id = _one.id AND _one.id = ANY (_locked);
     _status := CASE WHEN NOT FOUND THEN 'missing' WHEN _job.state <> _one.from_state THEN 'state' ELSE 'done' END;
+    IF _step IS NOT NULL AND _status = 'done' AND NOT drop_steps(_queue, _one.id, _step) THEN _status := 'noStep'; END IF;
     _statuses := _statuses || _status;
     CONTINUE WHEN _status <> 'done';
     CASE _one.kind
-      WHEN 'retry' THEN
-        PERFORM send_to_waiting(_queue, _job.state, ARRAY[_job.at], _one.flag, _one.other);
+      WHEN 'retry' THEN PERFORM send_to_waiting(_queue, _job.state, ARRAY[_job.at], _one.flag, _one.other);
       WHEN 'promote' THEN PERFORM send_to_waiting(_queue, _job.state, ARRAY[_job.at], false, false);
       WHEN 'delay' THEN
         UPDATE jobs SET delay = _one.number, due_at = ceil(_clock + _one.number), ord = _base + _one.n

@@ -5,6 +5,7 @@
 -- States: 1 waiting.
 -- MARK.child = 2
 -- MARK.parent = 4
+-- MARK.steps = 32
 CREATE FUNCTION drop_jobs(_queue int, _rows tid[], _removed boolean DEFAULT false) RETURNS bigint LANGUAGE plpgsql AS $body$
 DECLARE
   _gone record;
@@ -17,7 +18,8 @@ BEGIN
   SELECT count(*) AS jobs, array_agg(id) FILTER (WHERE log_next > 0) AS logged,
     array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL) AS keys, array_agg(id) FILTER (WHERE marked) AS marked,
     array_agg(extras) FILTER (WHERE marked) AS extras,
-    json_agg(kin) FILTER (WHERE kin IS NOT NULL) AS kin, array_agg(id) FILTER (WHERE marks & 4 > 0) AS parents
+    json_agg(kin) FILTER (WHERE kin IS NOT NULL) AS kin, array_agg(id) FILTER (WHERE marks & 4 > 0) AS parents,
+    array_agg(id) FILTER (WHERE marks & 32 > 0) AS stepped
   INTO _gone FROM dropped;
   PERFORM leave(_queue, NULL, _gone.keys, _gone.logged, _gone.marked, _gone.extras, true, NULL);
   IF _gone.kin IS NOT NULL THEN PERFORM send_to_parents(_queue, _gone.kin, true); END IF;
@@ -25,6 +27,7 @@ BEGIN
     DELETE FROM links WHERE queue = _queue AND parent = ANY (_gone.parents);
     DELETE FROM families WHERE queue = _queue AND parent = ANY (_gone.parents);
   END IF;
+  IF _gone.stepped IS NOT NULL THEN DELETE FROM steps WHERE queue = _queue AND job = ANY (_gone.stepped); END IF;
   RETURN _gone.jobs;
 END
 $body$;

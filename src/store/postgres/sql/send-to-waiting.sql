@@ -1,7 +1,7 @@
 -- Moves locked rows of one state to waiting, in their order. Returns their ids, null if there are none. A finished job becomes a job that
 -- has not run: its attempts, stack trace
 -- and logs stay. A delayed job keeps the reason of its last failure.
--- Called by: change-jobs.sql, requeue-listed.sql.
+-- Called by: change-jobs.sql, requeue-listed.sql, write-step.sql.
 -- States: 2 delayed, 4 completed.
 -- MARK.key = 1
 -- MARK.child = 2

@@ -1,4 +1,5 @@
--- Writes data, progress and log rows of jobs, and records events of users: _names has the names of these, and _texts their args.
+-- Writes data, progress, log rows and steps of jobs, and records events of users: _names has the names of steps and events, and _texts the
+-- args of events.
 -- Called by: write.ts.
 -- States: 3 active.
 CREATE FUNCTION write_jobs(
@@ -27,9 +28,7 @@ BEGIN
     SELECT * FROM unnest(_kinds, _ids, _owners, _fences, _texts, _keeps, _names) w(kind, id, owner, fence, said, keep, event)
   LOOP
     IF _one.kind = 'event' THEN
-      -- include: tell-progress
-      _change.events := _change.events + 1;
-      _change.body := concat_ws(',', _change.body, event(_one.event, NULL, json_build_object('args', _one.said)));
+      -- include: tell-event
       _replies := _replies || '["done"]'::text;
       CONTINUE;
     END IF;
@@ -48,6 +47,8 @@ BEGIN
       _told := _told || _one.id;
       _progress := _progress || _one.said;
       _replies := _replies || '["done"]'::text;
+    ELSIF _one.kind = 'step' THEN
+      _replies := _replies || write_step(_queue, _one.id, _one.owner IS NOT NULL, _one.event, _one.said);
     ELSE
       -- include: write-log
     END IF;

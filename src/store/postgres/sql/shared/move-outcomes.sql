@@ -1,9 +1,10 @@
 -- Applies the outcomes that are not in _done or _refused: moves the jobs, or deletes those that are not kept. Returns a row for each kind of
--- outcome. Jobs with parents, children or a letter are deleted after their messages were sent (send-ends.sql).
+-- outcome. Jobs with parents, children, steps or a letter are deleted after their messages were sent (send-ends.sql).
 -- States: 3 active.
 -- MARK.key = 1
 -- MARK.child = 2
 -- MARK.parent = 4
+-- MARK.steps = 32
 -- MARK.doomed = 64
 -- MARK.letter = 128
 WITH outcomes AS (
@@ -26,14 +27,14 @@ WITH outcomes AS (
     -- include: moved
   FROM o
   WHERE j.ctid = o.at AND j.state + 0 = 3 AND j.session = o.owner AND j.fence = o.fence
-    AND (o.keep_count IS DISTINCT FROM 0 OR j.marks & (2 | 4 | 128) > 0) AND
+    AND (o.keep_count IS DISTINCT FROM 0 OR j.marks & (2 | 4 | 32 | 128) > 0) AND
     -- include: allowed
   RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made, false AS logged,
     j.lock_key, j.marks, j.extras
 ), gone AS (
   DELETE FROM jobs j
   USING o WHERE j.ctid = o.at AND j.state + 0 = 3 AND j.session = o.owner AND j.fence = o.fence AND o.keep_count = 0
-    AND j.marks & (2 | 4 | 128) = 0 AND
+    AND j.marks & (2 | 4 | 32 | 128) = 0 AND
     -- include: allowed
   RETURNING o.n, o.kind, o.id, o.said, o.delay, o.keep_count, o.keep_age, j.priority, j.attempts_made + 1, j.log_next > 0,
     j.lock_key, j.marks, j.extras
@@ -47,8 +48,8 @@ SELECT kind, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain,
   array_agg(extras::json ->> 'g') FILTER (WHERE marks & 1 > 0) AS groups,
   array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL AND marks & 1 > 0) AS entered,
   array_agg(id) FILTER (WHERE marks > 1 AND kind IN ('completed', 'failed')) AS marked,
-  array_agg(id) FILTER (WHERE marks & (2 | 4 | 64 | 128) > 0 AND kind IN ('completed', 'failed')) AS kin,
+  array_agg(id) FILTER (WHERE marks & (2 | 4 | 32 | 64 | 128) > 0 AND kind IN ('completed', 'failed')) AS kin,
   array_agg(keep_count IS NOT DISTINCT FROM 0)
-    FILTER (WHERE marks & (2 | 4 | 64 | 128) > 0 AND kind IN ('completed', 'failed')) AS kin_gone,
+    FILTER (WHERE marks & (2 | 4 | 32 | 64 | 128) > 0 AND kind IN ('completed', 'failed')) AS kin_gone,
   array_agg(extras) FILTER (WHERE marks > 1 AND kind IN ('completed', 'failed')) AS extras
 FROM (SELECT * FROM moved UNION ALL SELECT * FROM gone ORDER BY n) done GROUP BY kind
