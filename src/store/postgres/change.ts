@@ -1,4 +1,4 @@
-// Changes jobs by their ids: retry, promote, change delay or priority, remove, unlink, revoke. Only a revoke moves an active job.
+// Changes jobs by their ids: retry, promote, change delay or priority, remove, unlink, revoke, cancel. Only a revoke moves an active job.
 import { type ChangeStatus, replyById } from '../change-reply.js';
 import type { Change, ChangeReply } from '../contract/index.js';
 import { sendById } from './dead-letter.js';
@@ -12,6 +12,7 @@ export async function changeById(server: Calls, queue: string, jobIds: string[],
 
 function statusesOf(server: Calls, queue: string, jobIds: string[], change: Change): Promise<ChangeStatus[]> {
   if (change.kind === 'remove') return server.call('remove_jobs', { name: queue, ids: jobIds, children: change.children });
+  if (change.kind === 'cancel') return server.call('cancel_jobs', { name: queue, ids: jobIds, reason: change.reason });
   if (change.kind === 'revoke') return server.call('revoke_jobs', { name: queue, ids: jobIds, reason: change.reason });
   if (change.kind === 'unlink') {
     const { queue: childQueue, id } = change.child;

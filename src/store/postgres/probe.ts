@@ -33,10 +33,11 @@ export async function checkSessions(server: Server, sessions: SessionRef[]): Pro
   const [one] = sessions;
   if (one !== undefined && sessions.length === 1) {
     const rows = await server.askShort('unsuspected_alone', { queue: one.queue, id: one.id }, ASK_MS);
-    if (rows !== undefined) return [{ unsuspected: rows[0]?.[0] === true, noticed: false }];
+    if (rows !== undefined) return [{ unsuspected: rows[0]?.[0] === true, noticed: rows[0]?.[1] === true }];
   }
-  const values = { names: sessions.map(({ queue }) => queue), ids: sessions.map(({ id }) => id) };
-  return (await server.ask<boolean[]>('unsuspected', values, ASK_MS)).map((unsuspected) => ({ unsuspected, noticed: false }));
+  const values = { names: sessions.map(({ queue }) => queue), ids: sessions.map(({ id }) => id), notices: true };
+  const [replies, noticed] = await server.ask<[boolean[], boolean[]]>('unsuspected', values, ASK_MS);
+  return replies.map((unsuspected, index) => ({ unsuspected, noticed: noticed[index] === true }));
 }
 
 /** `turn`: counts up with each attest of this process. */

@@ -1,4 +1,5 @@
-// Changes by selection: removes jobs, or moves them to waiting, list by list. They must never touch a job that is locked.
+// Changes by selection: removes or cancels jobs, or moves them to waiting, list by list. Only a cancel touches a job that is locked, and leaves
+// the lock as it is.
 import { movedList, replyToSelection } from '../change-reply.js';
 import type { Change, ChangeReply, Selection } from '../contract/index.js';
 import { sendSelected } from './dead-letter.js';
@@ -17,6 +18,10 @@ export async function changeSelected(server: Calls, queue: string, selection: Se
       parentToo: change.parentToo,
     });
     return replyToSelection(removed, selection);
+  }
+  if (change.kind === 'cancel') {
+    const values = { name: queue, lists: [...new Set(lists)], age: olderThanMs, limit, reason: change.reason };
+    return replyToSelection(await server.call<string[]>('cancel_listed', values), selection);
   }
   if (change.kind === 'send') return sendSelected(server, queue, selection, change.to);
   const list = movedList(change, selection);

@@ -32,17 +32,17 @@ export async function openSession(server: Server, session: NewSession, { presenc
   });
 }
 
-type RevocationRow = [number: number, jobId: string, fence: number, reason: string];
+type NoticeRow = [number: number, jobId: string, fence: number, reason: string, kind: Notice['kind']];
 /** Null: the session was reaped or closed. */
-type Told = RevocationRow[] | null;
+type Told = NoticeRow[] | null;
 
 export async function renew(server: Server, renewals: Renewal[]): Promise<RenewReply[]> {
   const rows = await (renewals.length === 1 ? renewOne(server, renewals[0] as Renewal) : renewMany(server, renewals));
   return renewals.map(({ id }, index) => {
     const row = rows[index] ?? null;
     if (row === null) return { alive: false, notices: [] };
-    const notices = row.map(([number, jobId, fence, reason]): Notice => {
-      return { number, kind: 'revoked', jobId, token: tokenOf(id, fence), fence, reason };
+    const notices = row.map(([number, jobId, fence, reason, kind]): Notice => {
+      return { number, kind, jobId, token: tokenOf(id, fence), fence, reason };
     });
     return { alive: true, notices };
   });
@@ -50,9 +50,9 @@ export async function renew(server: Server, renewals: Renewal[]): Promise<RenewR
 
 async function renewOne(server: Server, { queue, id, acked, slots }: Renewal): Promise<Told[]> {
   const rows = await server.short('renew_alone', { queue, id, slots }, KEEPING_MS);
-  // If there is no fast path, or if the session has revocations, the verb renews the session (once more) and returns them.
+  // If there is no fast path, or if the session has notices, the verb renews the session (once more) and returns them.
   if (rows !== undefined && rows[0]?.[1] !== true) return [rows.length === 0 ? null : []];
-  return [await server.call<Told>('renew_one', { name: queue, id, acked, slots }, KEEPING_MS)];
+  return [await server.call<Told>('renew_one', { name: queue, id, acked, slots, kinds: true }, KEEPING_MS)];
 }
 
 function renewMany(server: Server, renewals: Renewal[]): Promise<Told[]> {
@@ -61,6 +61,7 @@ function renewMany(server: Server, renewals: Renewal[]): Promise<Told[]> {
     ids: renewals.map(({ id }) => id),
     acked: renewals.map(({ acked }) => acked),
     slots: renewals.map(({ slots }) => slots ?? null),
+    kinds: true,
   };
   return server.call<Told[]>('renew', values, KEEPING_MS);
 }

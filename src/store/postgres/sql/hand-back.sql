@@ -1,16 +1,16 @@
 -- Hands back jobs whose lock ends without an outcome of their owner: revoked (no stall), or lost (counts as a stall). The caller has locked
 -- the jobs. They go to the front in the given order. _limits: how often each job may stall; null: does not count as a stall. _losses:
--- loss_of for each job.
--- Called by: close-sessions.sql, reap.sql, revoke-jobs.sql, sweep-ended.sql.
+-- loss_of for each job. Cancelled jobs fail. _settled: a settle hands the jobs back.
+-- Called by: carry-out.sql, close-sessions.sql, reap.sql, revoke-jobs.sql, sweep-ended.sql.
 -- States: 3 active, 5 failed.
 -- MARK.key = 1
 -- MARK.child = 2
 -- MARK.doomed = 64
 -- MARK.letter = 128
--- STALLED_REASON = job stalled more than allowable limit
+-- MARK.cancelled = 256
 CREATE FUNCTION hand_back(
-  _queue int, _clock float8, _ids text[], _limits float8[], _losses text[] DEFAULT NULL, OUT stalled text[],
-  OUT failed text[], OUT stalled_by text[], OUT failed_by text[]
+  _queue int, _clock float8, _ids text[], _limits float8[], _losses text[] DEFAULT NULL, _settled boolean DEFAULT false,
+  OUT stalled text[], OUT failed text[], OUT stalled_by text[], OUT failed_by text[]
 ) RETURNS record LANGUAGE plpgsql AS $body$
 DECLARE
   _base bigint := nextval('places');
@@ -28,7 +28,7 @@ BEGIN
       -- include: handed-back
     FROM held h WHERE j.ctid = h.at AND j.state + 0 = 3
     RETURNING h.n, h.loss, h.fence, j.id, j.state, j.priority, j.lock_key, j.state + 0 = 5 AND j.marks > 0 AS marked, j.extras,
-      j.state + 0 = 5 AND j.marks & (2 | 64 | 128) > 0 AS kin,
+      j.state + 0 = 5 AND j.marks & (2 | 64 | 128 | 256) > 0 AS kin, j.failed_reason,
       CASE WHEN j.marks & 1 > 0 THEN j.extras::json ->> 'g' END AS member
   )
   -- include: sum-handed-back
@@ -50,11 +50,12 @@ BEGIN
   END IF;
   IF _sum.failed IS NOT NULL THEN
     _change.failed := cardinality(_sum.failed);
+    IF _settled THEN _change.finishes := cardinality(_sum.failed); END IF;
     _change.body := concat_ws(
       ',', _change.body,
       event(
         'failed', _sum.failed,
-        json_build_object('failedReason', 'job stalled more than allowable limit', 'lostBy', losses_field(_sum.failed_losses))
+        json_build_object('failedReason', losses_field(_sum.reasons), 'lostBy', losses_field(_sum.failed_losses))
       )
     );
     IF _sum.kin IS NOT NULL THEN PERFORM send_ends(_queue, _sum.kin, NULL, _sum.fences); END IF;

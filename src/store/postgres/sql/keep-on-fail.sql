@@ -1,5 +1,5 @@
 -- Reads removeOnFail from the job's own options, for a failure that no worker reports. Options that cannot be parsed remove nothing.
--- Called by: hand-back.sql.
+-- Called by: fail-open.sql, hand-back.sql.
 CREATE FUNCTION keep_on_fail(_opts text, OUT most float8, OUT age float8) RETURNS record LANGUAGE plpgsql AS $body$
 DECLARE
   _rule json;

@@ -2,7 +2,7 @@
 -- release their entries and are missed by their schedules. The caller has moved or deleted the rows. Plain jobs that stay need none of it.
 -- _marked, _extras: marked jobs that have ended or, _removed, were removed by a caller. _groups: the groups of jobs that left active, _entered:
 -- of those that wait now.
--- Called by: carry-out.sql, drop-jobs.sql, hand-back.sql.
+-- Called by: carry-out.sql, drop-jobs.sql, fail-open.sql, hand-back.sql.
 CREATE FUNCTION leave(
   _queue int, _clock float8, _keys text[], _logged text[], _marked text[], _extras text[], _removed boolean,
   INOUT _change journal, _groups text[] DEFAULT NULL, _entered text[] DEFAULT NULL

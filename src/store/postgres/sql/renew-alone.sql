@@ -1,5 +1,5 @@
 -- The fast path for renewing one session (session.ts): a worker process has one renewer, and most processes have one worker. Returns the
--- queue, and whether the session has revocations. Returns no row if the session is not open.
+-- queue, and whether the session has notices. Returns no row if the session is not open.
 UPDATE sessions s SET
   -- include: renewed
   slots = coalesce(:slots::float8, s.slots)

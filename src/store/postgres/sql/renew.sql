@@ -1,6 +1,8 @@
--- Renews several sessions.
+-- Renews several sessions. _kinds: see tell-revocations.sql.
 -- Called by: session.ts.
-CREATE FUNCTION renew(_names text[], _ids text[], _acked bigint[], _slots float8[]) RETURNS text LANGUAGE plpgsql
+CREATE FUNCTION renew(
+  _names text[], _ids text[], _acked bigint[], _slots float8[], _kinds boolean DEFAULT false
+) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
 DECLARE
@@ -19,7 +21,7 @@ BEGIN
     WHERE s.queue = _one.queue AND s.id = _one.id AND s.reaped + 0 = 0
     RETURNING s.queue, EXISTS (SELECT FROM revocations v WHERE v.queue = s.queue AND v.session = s.id) INTO _queue, _revoked;
     CONTINUE WHEN NOT FOUND;
-    _replies[_one.n] := CASE WHEN _revoked THEN tell_revocations(_queue, _one.id, _one.acked) ELSE '[]' END;
+    _replies[_one.n] := CASE WHEN _revoked THEN tell_revocations(_queue, _one.id, _one.acked, _kinds) ELSE '[]' END;
   END LOOP;
   RETURN '[' || array_to_string(_replies, ',') || ']';
 END

@@ -2,7 +2,7 @@
 -- rest. Trimming skips locked rows, because it runs after the call has locked its own jobs.
 -- Trims the jobs that finished just now (_fresh of them, not in the counts yet) and those that finished before. Returns how many were
 -- removed.
--- Called by: book.sql, hand-back.sql.
+-- Called by: book.sql, fail-open.sql, hand-back.sql.
 -- States: 4 completed.
 -- TRIMMED_AT_ONCE = 1000
 CREATE FUNCTION retain(

@@ -1,5 +1,5 @@
 -- Locks the unlocked jobs of one list, the oldest first; _removing: without next jobs of schedules; _letters: dead letters alone.
--- Called by: clear-lists.sql, requeue-listed.sql, send-listed.sql.
+-- Called by: cancel-listed.sql, clear-lists.sql, requeue-listed.sql, send-listed.sql.
 -- States: -2 grouped, -1 behind, 0 keyed, 1 waiting, 2 delayed, 4 completed.
 -- MARK.next = 16
 -- SORTED_UP_TO = 10000: up to this many jobs, waiting and delayed jobs are sorted by age. More are taken in the order of the index:

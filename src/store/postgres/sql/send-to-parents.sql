@@ -4,7 +4,7 @@
 -- A failure without an instruction sends nothing, and a
 -- removal releases nothing at once.
 -- The caller holds the locks of the jobs, so the numbers of the messages grow with the changes of each job.
--- Called by: adopt-child.sql, drop-jobs.sql, send-ends.sql, send-to-waiting.sql.
+-- Called by: adopt-child.sql, drop-jobs.sql, fail-open.sql, send-ends.sql, send-to-waiting.sql.
 -- States: 4 completed, 5 failed.
 CREATE FUNCTION send_to_parents(_queue int, _kin json, _gone boolean) RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN

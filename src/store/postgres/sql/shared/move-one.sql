@@ -1,4 +1,4 @@
--- Applies one outcome, whose job stays and is no parent: the links of a parent are read under the lock of its job, as in move-outcomes.sql.
+-- Applies one outcome, whose job stays, and is neither cancelled nor a parent: the links of a parent are read under the lock of its job, as in move-outcomes.sql.
 -- Returns a row as move-outcomes.sql does.
 -- States: 3 active.
 -- MARK.key = 1
@@ -6,6 +6,7 @@
 -- MARK.parent = 4
 -- MARK.doomed = 64
 -- MARK.letter = 128
+-- MARK.cancelled = 256
 UPDATE jobs j
 SET
   -- include: moved
@@ -13,7 +14,7 @@ FROM (
   SELECT _kinds[1] AS kind, _texts[1] AS said, _stacks[1] AS stack, _delays[1] AS delay, _lifos[1] AS lifo, 1 AS n
 ) o
 WHERE j.queue = _queue AND j.id = _ids[1] AND j.state + 0 = 3 AND j.session = _owners[1] AND j.fence = _fences[1]
-  AND j.marks & 4 = 0 AND o.kind <> 'children'
+  AND j.marks & (4 | 256) = 0 AND o.kind <> 'children'
 RETURNING o.kind, 1 AS jobs, (j.priority = 0)::int AS plain, 1 AS kept, _keep_counts[1] AS most, _keep_ages[1] AS age,
   '{1}'::bigint[] AS ns, _ids AS ids, NULL::boolean[] AS removed, _texts AS said, _delays AS delays,
   ARRAY[CASE WHEN _early[1] IS NOT TRUE THEN j.attempts_made END] AS attempts, NULL::text[] AS logged,

@@ -7,6 +7,7 @@
 -- MARK.steps = 32
 -- MARK.doomed = 64
 -- MARK.letter = 128
+-- MARK.cancelled = 256
 WITH outcomes AS (
   SELECT DISTINCT ON (id, owner, fence) * FROM unnest(
     _kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages
@@ -48,8 +49,8 @@ SELECT kind, count(*) AS jobs, count(*) FILTER (WHERE priority = 0) AS plain,
   array_agg(extras::json ->> 'g') FILTER (WHERE marks & 1 > 0) AS groups,
   array_agg(lock_key) FILTER (WHERE lock_key IS NOT NULL AND marks & 1 > 0) AS entered,
   array_agg(id) FILTER (WHERE marks > 1 AND kind IN ('completed', 'failed')) AS marked,
-  array_agg(id) FILTER (WHERE marks & (2 | 4 | 32 | 64 | 128) > 0 AND kind IN ('completed', 'failed')) AS kin,
+  array_agg(id) FILTER (WHERE marks & (2 | 4 | 32 | 64 | 128 | 256) > 0 AND kind IN ('completed', 'failed')) AS kin,
   array_agg(keep_count IS NOT DISTINCT FROM 0)
-    FILTER (WHERE marks & (2 | 4 | 32 | 64 | 128) > 0 AND kind IN ('completed', 'failed')) AS kin_gone,
+    FILTER (WHERE marks & (2 | 4 | 32 | 64 | 128 | 256) > 0 AND kind IN ('completed', 'failed')) AS kin_gone,
   array_agg(extras) FILTER (WHERE marks > 1 AND kind IN ('completed', 'failed')) AS extras
 FROM (SELECT * FROM moved UNION ALL SELECT * FROM gone ORDER BY n) done GROUP BY kind

@@ -8,6 +8,7 @@ WHILE _done IS NULL OR cardinality(_done) < _many LOOP
   END LOOP;
   EXIT WHEN cardinality(_done) = _many;
   _results := outcome_results(_queue, _kinds, _ids, _owners, _fences, _done, _texts, _refused, _results);
+  -- include: fail-cancelled
   EXIT WHEN position('o' IN _results) = 0;
   -- Later ones are judged again: the outcome before them may end the run.
   _refused := ARRAY(SELECT n FROM generate_series(1, position('o' IN _results) - 1) n WHERE substr(_results, n, 1) IN ('p', 'u', 'r'));
