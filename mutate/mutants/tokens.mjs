@@ -132,7 +132,7 @@ export const TOKENS = [
   },
   {
     name: 'redis: a write does not look at the token',
-    file: 'src/store/redis/lua/write.lua',
+    file: 'src/store/redis/lua/shared/writes.lua',
     find: "(job.state ~= 'a' or '=' .. job.token ~= token)",
     replace: "job.state ~= 'a'",
     tests: conformance('redis'),

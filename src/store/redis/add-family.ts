@@ -222,7 +222,7 @@ function textsOf({ taken, later }: Stage): Argument[] {
   return [...taken.flatMap(({ texts }) => texts), ...sent];
 }
 
-/** Packs the texts of steps into a message: see lua/shared/steps.lua. */
+/** Packs the texts of steps into a message: see lua/shared/family-steps.lua. */
 function messageOf(texts: Argument[]): string {
   const all = texts.map(String);
   return `b\0${all.map((text) => Buffer.byteLength(text)).join(',')}\n${all.join('')}`;

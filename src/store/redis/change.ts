@@ -2,6 +2,7 @@
 import { unfinished } from '../unfinished.js';
 import { type ChangeStatus, movedList, replyById, replyToSelection } from '../change-reply.js';
 import type { Change, ChangeReply, Selection } from '../contract/index.js';
+import type { Argument } from './driver/driver.js';
 import { freeText, LETTER } from './record.js';
 import { send, sendSelected } from './dead-letter.js';
 import { eachBatch, runBatch } from './select.js';
@@ -9,7 +10,7 @@ import type { Parts } from './state/parts.js';
 
 type Removal = Extract<Change, { kind: 'remove' }>;
 
-const STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state', l: 'locked', n: 'scheduled' };
+const STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state', l: 'locked', n: 'scheduled', t: 'noStep' };
 
 export async function changeById(parts: Parts, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
   // The names of queues follow that got messages.
@@ -24,7 +25,7 @@ export async function changeById(parts: Parts, queue: string, jobIds: string[], 
 function runById({ run }: Parts, queue: string, jobIds: string[], change: Change): Promise<unknown> {
   switch (change.kind) {
     case 'retry':
-      return run('change', queue, [`r${LETTER[change.from]}`, ...resetsOf(change), ...jobIds]);
+      return run('change', queue, [`r${LETTER[change.from]}`, ...retryArguments(change), ...jobIds]);
     case 'promote':
       return run('change', queue, ['p', '', '', ...jobIds]);
     case 'delay':
@@ -42,6 +43,11 @@ function runById({ run }: Parts, queue: string, jobIds: string[], change: Change
     case 'cancel':
       return unfinished('cancel');
   }
+}
+
+function retryArguments(change: Extract<Change, { kind: 'retry' }>): Argument[] {
+  const [made, started] = resetsOf(change);
+  return [made, change.fromStep === undefined ? started : `${started}=${change.fromStep}`];
 }
 
 /** Returns 1 for each counter of attempts that the change resets, else 0. */

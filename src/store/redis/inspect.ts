@@ -14,6 +14,7 @@ import type {
   OwnedLock,
   Owner,
   SessionInfo,
+  Step,
 } from '../contract/index.js';
 import { type Columns, freeText, toRecords } from './record.js';
 import type { Runner } from './driver/runner.js';
@@ -33,6 +34,18 @@ const LISTED_AT_ONCE = 250;
 export function jobs(run: Runner, queue: string, query: string[] | ListQuery | GroupJobsQuery): Promise<JobsReply> {
   if (Array.isArray(query)) return byId(run, queue, query);
   return 'group' in query ? listGroup(run, queue, query) : list(run, queue, query);
+}
+
+/** Reads the steps of a job in the order in which they were recorded: see lua/shared/job-steps.lua. */
+export async function steps(run: Runner, queue: string, jobId: string): Promise<Step[]> {
+  const flat = (await run('steps', queue, [jobId])) as string[];
+  const numbered: [number: number, step: Step][] = [];
+  for (let at = 0; at < flat.length; at += 2) {
+    const [field = '', text = ''] = flat.slice(at, at + 2);
+    const nul = text.indexOf('\0');
+    if (field.startsWith('=')) numbered.push([Number(text.slice(0, nul)), { name: field.slice(1), value: text.slice(nul + 1) }]);
+  }
+  return numbered.sort(([a], [b]) => a - b).map(([, step]) => step);
 }
 
 async function listGroup(run: Runner, queue: string, query: GroupJobsQuery): Promise<JobsReply> {

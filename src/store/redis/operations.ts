@@ -1,6 +1,5 @@
 // The verbs of the Redis store. Every verb is one script (long lists: one per part), atomic on the server, on Redis' clock. The scripts
 // wake the watchers. The store must never send a call twice by itself: only the caller knows whether a call can be repeated.
-import { unfinished } from '../unfinished.js';
 import type { Operations } from '../door.js';
 import { add } from './add.js';
 import { addFamily, isOfFamily } from './add-family.js';
@@ -52,7 +51,7 @@ export const operations: Operations<Parts> = {
   probe: (parts, queue) => probe(parts, queue),
   relay: ({ relays }, queue, limit) => relays.relay(queue, limit),
   children: ({ run }, queue, jobId, query) => children(run, queue, jobId, query),
-  steps: () => unfinished('steps'),
+  steps: ({ run }, queue, jobId) => inspect.steps(run, queue, jobId),
   checkSessions: ({ run }, sessions) => session.checkSessions(run, sessions),
   extend: ({ run }, queue, extensions) => extend(run, queue, extensions),
   acquire: ({ run }, queue, requests) => acquire(run, queue, requests),

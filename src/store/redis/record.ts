@@ -83,8 +83,9 @@ function toRecord(id: string, job: string, run: string, sides: Sides): JobRecord
   // Null, which many handlers return, is not stored.
   if (record.state === 'completed') record.returnvalue = sides.value ?? 'null';
   addSides(record, sides);
-  // A process of an older version, which does not know `lost`, may have removed a job with this id and left its `lost` behind.
-  if (typeof sides.lost === 'string' && record.stalledCounter > 0) record.lostBy = sides.lost;
+  // A process of an older version, which does not know `lost`, may have removed a job with this id and left its `lost` behind. A step of the
+  // owner sets the count of stalls to 0, and that version knows no steps.
+  if (typeof sides.lost === 'string' && (record.stalledCounter > 0 || record.hasSteps === true)) record.lostBy = sides.lost;
   return record;
 }
 

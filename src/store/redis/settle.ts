@@ -24,6 +24,8 @@ export const STATUSES: Record<string, SettleStatus> = {
   p: 'pending',
   u: 'unsuccessful',
   r: 'ready',
+  f: 'full',
+  e: 'ended',
 };
 
 export async function settle(
@@ -53,6 +55,7 @@ export async function settle(
 }
 
 function letterOf(outcome: Outcome): string {
+  if (outcome.kind === 'delay' && outcome.step !== undefined) return 's';
   return outcome.kind === 'failed' && outcome.early === true ? 'e' : LETTERS[outcome.kind];
 }
 
@@ -93,6 +96,7 @@ function writeTexts(args: Argument[], outcome: Outcome): void {
       break;
     case 'delay':
       args.push(outcome.delayMs);
+      if (outcome.step !== undefined) args.push(outcome.step.name, outcome.step.value, awaitsText(outcome.awaits));
       break;
     case 'children':
       args.push(outcome.child === undefined ? '' : refKey(outcome.child));
@@ -101,6 +105,10 @@ function writeTexts(args: Argument[], outcome: Outcome): void {
     case 'return':
       break;
   }
+}
+
+function awaitsText(name: string | undefined): string {
+  return name === undefined ? '' : `=${name}`;
 }
 
 function keeping({ count, ageMs }: Keep): string {

@@ -50,11 +50,13 @@ export type ScriptName =
   | 'sessions'
   | 'settle'
   | 'status'
+  | 'steps'
   | 'suspect'
   | 'sweep'
   | 'unlink'
   | 'watch'
-  | 'write';
+  | 'write'
+  | 'write-steps';
 
 export interface Script {
   readonly text: string;
@@ -84,7 +86,7 @@ export function partText(part: string): string {
 }
 
 /** Scripts that a full Redis may refuse: they store jobs and texts of users. All others take little memory, and finishing frees some. */
-export const GROWING: ReadonlySet<ScriptName> = new Set<ScriptName>(['add', 'add-family', 'schedule', 'write']);
+export const GROWING: ReadonlySet<ScriptName> = new Set<ScriptName>(['add', 'add-family', 'schedule', 'write', 'write-steps']);
 
 /**
  * Returns the text of a script for a Redis that has reached its maxmemory. Redis refuses the first command of a script that takes memory,

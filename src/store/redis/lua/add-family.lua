@@ -1,10 +1,10 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave arrivals steps
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules locks leave arrivals family-steps
 -- Adds jobs with parents or children, as a whole or not at all. A repeated call (same caller and seq) returns the first reply and adds nothing.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: caller, seq, name of the queue, refusals, number of jobs that this script adds, number of known jobs, head, then
 --   for each job that this script adds   its number in the call, and the reply between it and the next one
 --   for each known job of other queues   1 or 0 if it exists or not, and queue LF id
---   the steps in this queue, see steps.lua. Their `e` steps add these jobs, in order. If the id is empty, the queue counts one up.
+--   the steps in this queue, see family-steps.lua. Their `e` steps add these jobs, in order. If the id is empty, the queue counts one up.
 --   refusals   a letter for each job of the call: p or q if the store refuses it, else -
 --   head       the reply before the first job that this script adds
 -- Returns one of three texts:

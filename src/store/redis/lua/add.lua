@@ -1,4 +1,4 @@
--- use: clock run-texts counters plain-add plain-save tools queue jobs groups lanes keys places enter marks families entries schedules locks leave
+-- use: clock run-texts counters plain-add plain-save tools queue jobs groups lanes keys places enter marks marking families entries schedules locks leave
 -- Adds jobs. A repeated call (same caller and seq) returns the first reply and adds nothing.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: caller, seq, size (number of jobs), then for each job: id ('': the queue counts one up), flags, text, extra, mode.

@@ -1,20 +1,23 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave reopen
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules locks leave reopen
 -- Retries, promotes, delays or re-prioritises jobs.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: kind, a, b, then job ids.
---   rc, rf   retry a completed (rc) or failed (rf) job; a: 1 resets attempts made, b: 1 resets attempts started
+--   rc, rf   retry a completed (rc) or failed (rf) job; a: 1 resets attempts made, b: 1 resets attempts started.
+--            With = and a step behind b, the job loses this step and all later ones
 --   p        promote a delayed job; a and b are empty
 --   d        change the delay of a delayed job; a: ms
 --   n        change the priority; a: priority, b: 1 for lifo
--- Returns a letter for each job: d done, m missing, s the job is not in a state that the change applies to.
+-- Returns a letter for each job: d done, m missing, s the job is not in a state that the change applies to, t it has no such step.
 local kind, a, b = ARGV[1], ARGV[2], ARGV[3]
-local results = {}
+local fromStep, results = kind:sub(1, 1) == 'r' and match(b, '^%d=(.*)$'), {}
 for i = 4, #ARGV do
   local job, result = find(ARGV[i]), 's'
   if not job then
     result = 'm'
+  elseif kind == 'r' .. job.state and fromStep and not openMarking().dropFrom(job, fromStep) then
+    result = 't'
   elseif kind == 'r' .. job.state then
-    reopen({ job }, a, b)
+    reopen({ job }, a, b:sub(1, 1))
     result = 'd'
   elseif kind == 'p' and job.state == 'd' then
     reopen({ job })

@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave choose family-clear
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules locks leave choose family-clear
 -- Removes the unlocked jobs of one list, except next jobs of schedules, one batch per call, and records them in one `cleaned` event. With
 -- the limit 0 it only records the event, for a removal that found no job.
 -- KEYS: tag, the hash tag of the queue.

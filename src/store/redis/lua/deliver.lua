@@ -1,4 +1,4 @@
--- use: clock run-texts counters plain-deliver plain-release plain-save tools queue jobs groups lanes keys places enter marks families entries schedules locks leave arrivals steps
+-- use: clock run-texts counters plain-deliver plain-release plain-save tools queue jobs groups lanes keys places enter marks marking families entries schedules locks leave arrivals family-steps
 -- Applies messages of another queue, or of the same one, in order. If the outbox lies in the same slot, the script takes them from there.
 -- KEYS: tag, the hash tag of the receiving queue.
 -- ARGV: name of the receiving queue, name of the sending queue, tag of the sending queue if it lies in the same slot ('' otherwise), most

@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules locks leave
 -- Forgets events of a queue, or an emptied queue with its events.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: keep, the number of newest events to keep; all (1: also reset the settings and the id counter of the queue).

@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families
 -- Sends the ends of children to their parents once more. A child that is gone, or no longer has the parent, counts as removed.
 -- KEYS: tag, the hash tag of the queue of the children.
 -- ARGV: queue of the parents, then for each link: parent, child, bond.

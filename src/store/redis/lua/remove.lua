@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules locks leave
 -- Removes jobs that are not active.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: the name of the queue to remove the children of the jobs too ('' otherwise), then job ids.

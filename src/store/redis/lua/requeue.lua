@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave reopen choose
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules locks leave reopen choose
 -- Makes delayed or finished jobs wait again, one batch per call.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: list (d c f), olderThanMs or '', limit, position to start from, 1 to reset attempts made, 1 to reset attempts started.

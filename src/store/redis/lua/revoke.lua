@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules metrics locks leave retention hand-back
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules metrics locks leave retention hand-back
 -- Revokes the locks of active jobs. The jobs wait again, and the next renewal reports the revocation to the session.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: reason, then job ids.

@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules locks leave
 -- Changes schedules, with their next jobs. Each change applies to one version, so a repeated call changes nothing.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: for each change: kind (u put, a advance, p pause, r remove), id, version, spec, serial (1 or 0), then the slot: at ('': no slot),

@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave choose
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules locks leave choose
 -- Sends dead letters back: by their ids, or those of one list, one batch per call.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: to, the queue that gets the jobs; by (i ids, l list), then the job ids, or list (w p d c f k), olderThanMs or '', limit, position.

@@ -1,4 +1,4 @@
--- use: clock run-texts counters plain-settle plain-complete plain-children plain-groups plain-turns plain-asides plain-grant plain-write plain-group-write plain-reply plain-ends plain-save tools queue jobs groups lanes keys places enter marks families entries schedules metrics locks leave expiry reassure retention special claim-places claim claim-request outcomes
+-- use: clock run-texts counters plain-settle plain-complete plain-children plain-groups plain-turns plain-asides plain-grant plain-write plain-group-write plain-reply plain-ends plain-save tools queue jobs groups lanes keys places enter marks marking families entries schedules metrics locks leave expiry reassure retention special claim-places claim claim-request outcomes
 -- Settles outcomes, then claims; either part may be absent. A repeated settle (same caller and seq) returns the first results.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: 1 caller ('': none, as in a claim alone), 2 seq, 3 lane, 4 withClaim (1 or 0), 5–10 the claim request (see `claimRequest` in
@@ -9,10 +9,11 @@
 --   owner     the token up to its fence: session and colon
 --   kind      c completed: value · f failed: reason, stacktrace · e failed with attempts left: reason, stacktrace
 --             r retry: reason, stacktrace, delayMs, lifo · d delay: delayMs · w release · u return
+--             s delay that records a step: delayMs, name, value, = and the signal that the job awaits ('': none)
 --             k waits for its children: the child (queue LF id), '' for all
 --   keep      '' keeps all, 0 keeps none, else count,ageMs, each empty if it does not limit
--- Returns a text with a letter for each outcome (d done, l lost, m missing, p pending, u unsuccessful, r ready) and, if the script has sent
--- messages, NUL and the receiving queues with NUL between. Then follows the reply of `claim` in claim.lua.
+-- Returns a text with a letter for each outcome (d done, l lost, m missing, p pending, u unsuccessful, r ready, f full) and, if the script has
+-- sent messages, NUL and the receiving queues with NUL between. Then follows the reply of `claim` in claim.lua.
 local caller, callSeq, lane, withClaim = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
 -- The last call of a worker is stored with its session. The last call of any other caller is stored for REMEMBERED_MS.
 local REMEMBERED_MS = 15 * 60 * 1000

@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules metrics locks leave ending retention hand-back sessions names
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules metrics locks leave ending retention hand-back sessions names
 -- Sweeps: ends expired sessions, and takes dead locks from their owners. Idempotent; any worker may call it.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: limit, the sessions to end and the locks to hand back at most (never more than 100 each).

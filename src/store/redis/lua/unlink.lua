@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks families entries schedules locks leave arrivals
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules locks leave arrivals
 -- Parts parents from a child that is pending.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: name of the queue of the child, id of the child, then job ids of parents.

@@ -4,7 +4,7 @@
 --   o   parent, bond, child                                             the finished child waits again
 --   x   child, parent, 1 or 0                                           parts the child from the parent; 1: removes it, if it has no other parent
 --   w   parent, key                                                     goes on parting children from a removed parent (own queue)
---   b   a list of steps (see `steps`)                                    adds jobs and links
+--   b   a list of steps (see family-steps.lua)                          adds jobs and links
 --   l   id, fence, reason, made, failedOn, priority and key or group, deadLetter, text   a dead letter
 --   s   id, id of the letter, flags, extra, text                        a job that was a dead letter
 local family = openFamily()

@@ -72,9 +72,8 @@ end
 -- partsChildren: jobs that are removed with their children.
 family.partsChildren = {}
 
--- Does what the removal of jobs means for other queues. Call it before their texts are deleted.
-function family.erased(ids)
-  local extras = fetch(key('extra'), ids)
+-- Does what the removal of jobs means for other queues. Call it before their texts are deleted. extras: marks and extras of the jobs.
+function family.erased(ids, extras)
   for i = 1, #ids do
     if extras[i] then
       local id, marks, fields = ids[i], family.parse(extras[i])

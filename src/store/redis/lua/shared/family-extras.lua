@@ -1,20 +1,7 @@
 -- The marks and extras of jobs in families (see store/marks.ts).
 
-function family.has(marks, bit) return marks % (2 * bit) >= bit end
+family.has, family.parse, family.read, family.write = openMarking().has, marking.parse, marking.read, marking.write
 local has = family.has
-
--- Returns the marks and extras of a text; 0 and an empty table for a plain job.
-function family.parse(text)
-  local marks, extras = match(text or '0,{}', '^(%d+),(.*)$')
-  local ok, fields = pcall(cjson.decode, extras or '{}')
-  return tonumber(marks) or 0, ok and fields or {}
-end
-
-function family.read(id) return family.parse(call('HGET', key('extra'), id)) end
-
-function family.write(id, marks, fields)
-  call('HSET', key('extra'), id, digits(marks) .. ',' .. (next(fields) and cjson.encode(fields) or '{}'))
-end
 
 -- Sets a bit of a job. `job` was read in this script.
 function family.mark(job, bit)

@@ -105,15 +105,22 @@ local SIDES = { 'reason', 'stack', 'progress', 'lost' }
 -- Deletes everything that belongs to jobs, and tells their families. The jobs have left their states before.
 local function erase(ids)
   if #ids == 0 then return end
-  if queue.layout > 5 then openFamily().erased(ids) end
+  local extras = queue.layout > 1 and fetch(key('extra'), ids) or {}
+  if queue.layout > 5 then openFamily().erased(ids, extras) end
   many('HDEL', key('run'), ids)
   many('HDEL', key('job'), ids)
   many('HDEL', key('value'), ids)
-  if queue.layout > 1 then many('HDEL', key('extra'), ids) end
   if queue.sides == 1 then
     for i = 1, #SIDES do many('HDEL', key(SIDES[i]), ids) end
   end
-  local prefix, logs = key('log:'), {}
-  for i = 1, #ids do logs[i] = prefix .. ids[i] end
+  local logs, marked = {}, {}
+  for i = 1, #ids do
+    logs[#logs + 1] = key('log:' .. ids[i])
+    if extras[i] then
+      marked[#marked + 1] = ids[i]
+      if (match(extras[i], '^%d+') or 0) % (2 * STEPS) >= STEPS then logs[#logs + 1] = key('steps:' .. ids[i]) end
+    end
+  end
+  many('HDEL', key('extra'), marked)
   for first = 1, #logs, AT_ONCE do call('UNLINK', unpack(logs, first, math.min(first + AT_ONCE - 1, #logs))) end
 end

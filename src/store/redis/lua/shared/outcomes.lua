@@ -1,6 +1,6 @@
 -- Applies the outcomes of a settle. settle.lua describes them, and calls `settleAll`.
 local OUTCOMES_AT = 12
-local TEXTS = { c = 3, f = 4, e = 4, r = 6, d = 3, w = 2, u = 2, k = 3 }
+local TEXTS = { c = 3, f = 4, e = 4, r = 6, d = 3, s = 6, w = 2, u = 2, k = 3 }
 local finishes, finishedOn = 0, digits(floor(now))
 
 -- The writes of all outcomes, collected so that each hash gets one command.
@@ -59,12 +59,14 @@ local function settleOther(series, job, at)
     noteSize(#ARGV[at + 3])
     if delay ~= '0' then
       tell(1, 'L', job.id, putDelayed(job, delay), reason)
+      if job.marked then openMarking().await(job) end
     else
       putWaiting(job, ARGV[at + 5] == '1')
       tell(1, 'R', job.id, reason)
     end
-  elseif kind == 'd' then
+  elseif kind == 'd' or kind == 's' then
     tell(1, 'Y', job.id, putDelayed(job, ARGV[at + 2]))
+    if job.marked then openMarking().await(job, kind == 's' and match(ARGV[at + 5], '^=(.*)$') or nil) end
   elseif kind == 'k' then
     openFamily().await(job, '0')
     tell(1, 'H', job.id)
@@ -76,8 +78,18 @@ local function settleOther(series, job, at)
   return encode(job)
 end
 
--- Returns why the children of an active job refuse the outcome; nil if they do not.
-local function refusalOf(kind, job, child)
+-- Records the step of a delay. Returns why the steps of the job refuse the outcome; nil if they do not.
+local function recordStep(job, at)
+  local name, value, awaits = ARGV[at + 3], ARGV[at + 4], match(ARGV[at + 5], '^=(.*)$')
+  if awaits and openMarking().hasStep(job, awaits) then return 'r' end
+  if not openMarking().record(job, name, value) then return 'f' end
+  job.stalls = '0'
+end
+
+-- Returns why the children or the steps of an active job refuse the outcome; nil if they do not.
+local function refusalOf(kind, job, at)
+  if kind == 's' then return recordStep(job, at) end
+  local child = ARGV[at + 2]
   if kind ~= 'k' and (kind ~= 'c' or not job.marked or queue.layout < 6) then return nil end
   return openFamily().refusal(job.id, kind, kind == 'k' and child ~= '' and child or nil)
 end
@@ -119,7 +131,7 @@ local function settleOne(series, id, text, at)
   local job, token = decode(id, text), series.owner .. fence
   if fence == '' or job.token ~= token then return 'l' end
   if job.state == 'a' then
-    local refusal = refusalOf(kind, job, ARGV[at + 2])
+    local refusal = refusalOf(kind, job, at)
     if refusal then return refusal end
     return 'd', settleOther(series, job, at)
   end

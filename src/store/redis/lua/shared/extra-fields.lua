@@ -1,0 +1,16 @@
+-- Reads and writes the marks and extras of jobs (see store/marks.ts, and deduplication.lua for the form of both).
+
+function marking.has(marks, bit) return marks % (2 * bit) >= bit end
+
+-- Returns the marks and extras of a text; 0 and an empty table for a plain job.
+function marking.parse(text)
+  local marks, extras = match(text or '0,{}', '^(%d+),(.*)$')
+  local ok, fields = pcall(cjson.decode, extras or '{}')
+  return tonumber(marks) or 0, ok and fields or {}
+end
+
+function marking.read(id) return marking.parse(call('HGET', key('extra'), id)) end
+
+function marking.write(id, marks, fields)
+  call('HSET', key('extra'), id, digits(marks) .. ',' .. (next(fields) and cjson.encode(fields) or '{}'))
+end
