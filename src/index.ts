@@ -113,7 +113,7 @@ export type { Connection, Connection as ConnectionOptions, ServerConnection as R
 export type { Store } from './store/contract/index.js';
 export { type Migrated, migratePostgres, openStore } from './store/open.js';
 export type { WorkerHealth } from './worker/health.js';
-export type { WorkerListener } from './worker/events.js';
+export type { BlockReport, WorkerListener } from './worker/events.js';
 export type { Batch, BatchProcessor } from './worker/batch.js';
 export type { BatchOptions } from './worker/batch-options.js';
 export type {

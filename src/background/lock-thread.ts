@@ -2,6 +2,7 @@
 import type { Worker } from 'node:worker_threads';
 import { toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
+import { debuggedNow, noStackReason } from './debugged.js';
 import type { FromThread, ThreadData, ToThread } from './messages.js';
 import { startThread, withAdvice } from './thread-file.js';
 import { Beat } from './watchdog.js';
@@ -38,12 +39,12 @@ export class LockThread {
   constructor(entryFile: string | undefined, clock: Clock, reports: LockThreadReports) {
     this.#entryFile = entryFile;
     this.#reports = reports;
-    this.#beat = new Beat(clock);
+    this.#beat = new Beat(clock, debuggedNow());
   }
 
   start(): void {
     try {
-      const workerData: ThreadData = { beat: this.#beat.buffer, handedBack: this.#handedBack };
+      const workerData: ThreadData = { beat: this.#beat.buffer, handedBack: this.#handedBack, noStack: noStackReason() };
       // No execArgv: a loader or inspector flag of the application is not meant for this thread.
       const worker = startThread(this.#entryFile, {
         workerData,

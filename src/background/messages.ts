@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../errors.js';
 import type { Notice, SessionEnd, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
-import type { RunLimit, SessionPlan } from '../session/renewer.js';
+import type { BlockSeen, RunLimit, SessionPlan } from '../session/renewer.js';
 import type { SessionBuffers } from '../session/session-memory.js';
 
 export interface ThreadData {
@@ -10,6 +10,8 @@ export interface ThreadData {
   beat: SharedArrayBuffer;
   /** Turns from 0 to 1 when everything was handed back at exit. */
   handedBack: SharedArrayBuffer;
+  /** Why the stack of the main loop can never be taken. */
+  noStack?: string | undefined;
 }
 
 export type ToThread =
@@ -31,7 +33,7 @@ export type FromThread =
   | { type: 'undone'; sessionId: string }
   | { type: 'failed'; sessionId: string; what: Attempt; error: PlainError }
   /** The main loop was blocked: sent once when the block is over, and also when a ceiling stops renewal. */
-  | { type: 'blocked'; sessionId: string; blockedMs: number; ceiling: boolean }
+  | { type: 'blocked'; sessionId: string; blockedMs: number; ceiling: boolean; seen?: BlockSeen }
   | { type: 'released'; sessionId: string };
 
 /** The call that failed in the thread: opening the store, renewing, or sweeping. */

@@ -187,7 +187,7 @@ export class ThreadRenewer implements Renewer {
         listener.undone();
         break;
       case 'blocked':
-        listener.blocked(message.blockedMs, message.ceiling);
+        listener.blocked(message.blockedMs, message.ceiling, message.seen);
         break;
       case 'failed':
         if (message.what === 'opening') this.#reportUnreachable(entry, message.error);

@@ -4,6 +4,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { HoldfastError, toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import type { SessionEnd, SessionRef } from '../store/contract/index.js';
+import { BlockWatch } from './block-watch.js';
 import type { FromThread, PlainError, ThreadData, ToThread } from './messages.js';
 import { SessionMemory } from '../session/session-memory.js';
 import { ThreadStore } from './thread-store.js';
@@ -13,16 +14,23 @@ export class ThreadService {
   readonly #port: MessagePort;
   readonly #handedBack: Int32Array;
   readonly #watchdog: Watchdog;
+  readonly #blocks = new BlockWatch(systemClock);
   readonly #stores = new Map<string, ThreadStore>();
   readonly #storeOf = new Map<string, ThreadStore>();
   /** Sessions of workers that were closed by force: no longer renewed, handed back at exit. */
   readonly #retired = new Map<string, { store: ThreadStore; ref: SessionRef }>();
 
-  constructor(port: MessagePort, { beat, handedBack }: ThreadData) {
+  constructor(port: MessagePort, { beat, handedBack, noStack }: ThreadData) {
     this.#port = port;
     this.#handedBack = new Int32Array(handedBack);
-    this.#watchdog = new Watchdog(beat, systemClock, (blockedMs) => {
-      for (const sessionId of this.#storeOf.keys()) this.#send({ type: 'blocked', sessionId, blockedMs, ceiling: false });
+    this.#watchdog = new Watchdog(beat, systemClock, {
+      onBlocking: () => this.#blocks.begin(noStack ?? (this.#watchdog.isDebugged ? 'a debugger is attached' : undefined)),
+      onOver: (blockedMs, endedAt, isLong) => {
+        const seen = this.#blocks.end(endedAt);
+        if (!isLong) return;
+        for (const sessionId of this.#storeOf.keys())
+          this.#send({ type: 'blocked', sessionId, blockedMs, ceiling: false, ...seen(sessionId) });
+      },
     });
     port.on('message', (message: ToThread) => this.#receive(message));
   }
@@ -63,8 +71,10 @@ export class ThreadService {
     }
     const sessionId = plan.id;
     this.#storeOf.set(sessionId, store);
+    const memory = new SessionMemory(buffers);
+    this.#blocks.keep(plan, memory);
     let overCeiling = false;
-    store.keep(new SessionMemory(buffers), plan, {
+    store.keep(memory, plan, {
       mayRenew: () => {
         if (plan.maxBlockedMs === 0) return true;
         const blockedMs = this.#watchdog.blockedMs();
@@ -87,6 +97,7 @@ export class ThreadService {
     const store = this.#storeOf.get(sessionId) ?? this.#retired.get(sessionId)?.store;
     this.#storeOf.delete(sessionId);
     this.#retired.delete(sessionId);
+    this.#blocks.release(sessionId);
     if (store !== undefined) {
       const ref = store.release(sessionId);
       if (handBackAtExit && ref !== undefined) this.#retired.set(sessionId, { store, ref });

@@ -47,6 +47,16 @@ export interface SessionPlan extends SessionRef {
   graceMs: number;
   /** Renewal stops when the event loop has been blocked for this many ms. 0: no ceiling. */
   maxBlockedMs: number;
+  /** Of workers: whether the stack of a block is taken. */
+  blockedStack?: boolean;
+}
+
+/** What the lock thread saw while the event loop was blocked. */
+export interface BlockSeen {
+  /** The fences of the locks that the session held. */
+  fences: number[];
+  /** Where the event loop was; in parentheses, why that is not known. */
+  stack: string;
 }
 
 export interface RenewedSession {
@@ -74,5 +84,5 @@ export interface RenewerListener {
   /** Says where the session is renewed: in the lock thread (true) or on the worker's event loop (false). */
   threaded(byThread: boolean): void;
   /** The event loop was blocked; with `ceiling`, so long that renewal stopped. Reported when the loop is free again. */
-  blocked(blockedMs: number, ceiling: boolean): void;
+  blocked(blockedMs: number, ceiling: boolean, seen?: BlockSeen): void;
 }

@@ -77,6 +77,18 @@ export class SessionMemory {
     return this.#blocks.some((block) => block.some((_, slot) => Atomics.load(block, slot) > 0n));
   }
 
+  /** The fences of the locks that are ours, `most` of them at most. */
+  fences(most: number): number[] {
+    const fences: number[] = [];
+    for (const block of this.#blocks) {
+      for (let slot = 0; slot < block.length && fences.length < most; slot += 1) {
+        const fence = Number(Atomics.load(block, slot));
+        if (fence > 0) fences.push(fence);
+      }
+    }
+    return fences;
+  }
+
   /** How many jobs the session's owner can run at once. The renewer sends the number to the store. */
   get slots(): number {
     return Atomics.load(this.#words, SLOTS);

@@ -23,6 +23,8 @@ export interface SessionOwnerOptions {
   renewMs: number;
   /** How many jobs the owner can run at once. */
   slots: number;
+  /** Of workers: whether the stack of a blocked event loop is taken. */
+  blockedStack?: boolean;
   /** Returns the listener for a new session. */
   listenerFor(session: Session): RenewerListener;
   onError(error: Error): void;
@@ -123,7 +125,7 @@ export class SessionOwner {
   }
 
   async #keep(session: Session, store: Store): Promise<void> {
-    const { sessionOptions, renewers, renewMs, listenerFor } = this.#options;
+    const { sessionOptions, renewers, renewMs, listenerFor, blockedStack } = this.#options;
     const plan: SessionPlan = {
       queue: session.queue,
       id: session.id,
@@ -132,6 +134,7 @@ export class SessionOwner {
       sweepMs: sessionOptions.skipStalledCheck ? 0 : sessionOptions.stalledInterval,
       graceMs: session.graceMs,
       maxBlockedMs: sessionOptions.maxBlockedMs,
+      ...(blockedStack === undefined ? {} : { blockedStack }),
     };
     const descriptor = await this.#describe();
     const renewer = descriptor === undefined ? renewers.onLoop() : renewers.inThread(sessionOptions.lockThreadEntry);

@@ -4,6 +4,15 @@ import type { Job } from '../handle/job.js';
 import type { Emitter } from '../runtime/emitter.js';
 import type { JobOf, ResultOf } from '../handle/typed-job.js';
 
+export interface BlockReport {
+  /** For how long the event loop was blocked. */
+  ms: number;
+  /** The jobs of this worker whose handlers ran during the block. */
+  jobIds: string[];
+  /** Where the event loop was: one line for each function, with its file and line. In parentheses, why that is not known. */
+  stack: string;
+}
+
 export interface WorkerEvents<Data, Result, Name extends string>
   extends EventsOf<JobOf<Data, Result, Name>, ResultOf<Data, Result, Name>> {}
 
@@ -32,6 +41,8 @@ interface EventsOf<J, Value> {
   recovered: [outageMs: number];
   /** The event loop was blocked for `blockedMs`. Emitted when the loop is free again. */
   loopBlocked: [blockedMs: number];
+  /** The same, with what is known about it. Emitted once for each block. */
+  blocked: [report: BlockReport];
   locksRenewed: [renewed: { count: number; jobIds: string[] }];
   /** These locks are lost for good. */
   lockRenewalFailed: [jobIds: string[]];

@@ -9,6 +9,7 @@ import type { Session } from '../session/session.js';
 import { STALLED_REASON } from '../store/contract/index.js';
 import { readJobs } from '../store/client/read-on.js';
 import type { WorkerContext } from './context.js';
+import type { BlockReport } from './events.js';
 import { loseSession } from './session-loss.js';
 
 /** Gets a wake-up when jobs may have become claimable. */
@@ -21,6 +22,14 @@ interface Searching {
   search(): void;
 }
 
+/** Knows the ids of jobs that run, or ran a moment ago. */
+interface KnownRuns {
+  runningIds(): string[];
+  idsOf(fences: readonly number[]): string[];
+}
+
+const NOT_SEEN = '(not taken: no lock thread watches this event loop)';
+
 /** Warned once per process: all its workers see the same block. */
 let warned = false;
 
@@ -30,12 +39,20 @@ export class LockEvents {
   readonly #jobContext: JobContext;
   readonly #storeLoop: Wakeable;
   readonly #debts: Searching;
+  readonly #runs: KnownRuns | undefined;
 
-  constructor(context: WorkerContext, jobContext: JobContext, storeLoop: Wakeable, debts: Searching) {
+  constructor(
+    context: WorkerContext,
+    jobContext: JobContext,
+    storeLoop: Wakeable,
+    debts: Searching,
+    runs: KnownRuns | undefined,
+  ) {
     this.#context = context;
     this.#jobContext = jobContext;
     this.#storeLoop = storeLoop;
     this.#debts = debts;
+    this.#runs = runs;
   }
 
   listenerFor(session: Session): RenewerListener {
@@ -75,10 +92,14 @@ export class LockEvents {
         health.threaded(byThread);
         lifecycle.foundRenewer();
       },
-      blocked: (blockedMs, ceiling) => {
+      blocked: (blockedMs, ceiling, seen = { fences: [], stack: NOT_SEEN }) => {
         monitor?.emit('loopBlocked', blockedMs);
-        if (ceiling) this.#overCeiling(blockedMs);
-        else this.#blocked(blockedMs, 'Locks were renewed meanwhile, by the lock thread');
+        if (ceiling) {
+          this.#overCeiling(blockedMs);
+          return;
+        }
+        const jobIds = this.#runs?.idsOf(seen.fences) ?? [];
+        this.#blocked({ ms: blockedMs, jobIds, stack: seen.stack }, 'Locks were renewed meanwhile, by the lock thread');
       },
     };
   }
@@ -96,15 +117,18 @@ export class LockEvents {
 
   /** Called if no lock thread renews. */
   blockedOnLoop(blockedMs: number): void {
-    this.#blocked(blockedMs, 'No lock was renewed meanwhile');
+    const report = { ms: blockedMs, jobIds: this.#runs?.runningIds() ?? [], stack: NOT_SEEN };
+    this.#blocked(report, 'No lock was renewed meanwhile');
   }
 
-  #blocked(blockedMs: number, meanwhile: string): void {
+  #blocked(report: BlockReport, meanwhile: string): void {
     const { emitter, name } = this.#context;
-    emitter.emit('loopBlocked', blockedMs);
+    emitter.emit('loopBlocked', report.ms);
+    emitter.emit('blocked', report);
     if (warned) return;
     warned = true;
-    const message = `The event loop was blocked for ${blockedMs} ms while a worker of queue "${name}" ran. ${meanwhile}. Move long computations to a thread, or divide them. This is told once; the worker emits loopBlocked each time.`;
+    const where = report.stack.startsWith('(') ? '' : `, ${report.stack.split('\n', 1)[0]?.trim()}`;
+    const message = `The event loop was blocked for ${report.ms} ms while a worker of queue "${name}" ran${where}. ${meanwhile}. Move long computations to a thread, or divide them. This is told once; the worker emits loopBlocked and blocked each time.`;
     process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_LOOP_BLOCKED' });
   }
 

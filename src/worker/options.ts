@@ -94,6 +94,8 @@ export interface WorkerOptions extends QueueBaseOptions, SessionOptions, Sandbox
   timeoutGraceMs?: number;
   /** true: each lock expires `lockDuration` after the claim, and is not renewed. Default false. */
   skipLockRenewal?: boolean;
+  /** Takes the stack of a blocked event loop, for the event `blocked`. Default true. */
+  blockedStack?: boolean;
   /** See BatchWorkerOptions: with it, the processor gets a batch. */
   batch?: undefined;
 }
@@ -123,7 +125,8 @@ type Defaulted =
   | 'prefetch'
   | 'drainDelay'
   | 'runRetryDelay'
-  | 'skipLockRenewal';
+  | 'skipLockRenewal'
+  | 'blockedStack';
 export type CheckedWorkerOptions = Omit<WorkerOptions, 'batch'> &
   CheckedSessionOptions &
   Required<Pick<WorkerOptions, Defaulted>> & { batch?: Required<BatchOptions> };
@@ -153,6 +156,7 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
     skipLockRenewal: true,
     timeoutMs: true,
     timeoutGraceMs: true,
+    blockedStack: true,
     batch: true,
   },
   unsupported: BASE_UNSUPPORTED,
@@ -195,6 +199,7 @@ export function checkWorkerOptions(options: WorkerOptions | BatchWorkerOptions =
     runRetryDelay: checkInteger('runRetryDelay', given.runRetryDelay ?? 15_000, { min: 1, max: MAX_TIMER_MS }),
     skipLockRenewal: checkBoolean('skipLockRenewal', given.skipLockRenewal ?? false),
     timeoutGraceMs: checkInteger('timeoutGraceMs', given.timeoutGraceMs ?? 5000, { max: MAX_TIMER_MS }),
+    blockedStack: checkBoolean('blockedStack', given.blockedStack ?? true),
   };
   if (given.timeoutMs !== undefined) checkInteger('timeoutMs', given.timeoutMs, { min: 1, max: MAX_TIMER_MS });
   checkTelemetry(given.telemetry);

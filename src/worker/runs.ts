@@ -12,6 +12,7 @@ import type { CallReply } from '../store/client/session-calls.js';
 import { PrefetchBuffer, type WaitingJob } from './prefetch-buffer.js';
 import type { WorkerContext } from './context.js';
 import type { Outbox } from './outbox.js';
+import { RecentJobs } from './recent-jobs.js';
 import { Run, type RunOwner } from './run.js';
 import { TimeLimit } from './time-limit.js';
 import { TracedRun } from './traced-run.js';
@@ -41,6 +42,7 @@ export class Runs implements RunOwner {
   readonly #ahead = new PrefetchBuffer(() => this.handBackAhead());
   /** The runs whose handlers have not ended. */
   readonly #running = new LinkedList<Run>();
+  readonly #recent = new RecentJobs();
   readonly #tracing: Tracing | undefined;
   #turnBegan = 0;
   #goesOn: NodeJS.Immediate | undefined;
@@ -236,6 +238,21 @@ export class Runs implements RunOwner {
     emitter.emit('error', new HoldfastError('LOCK_UNTRUSTED', `Job ${jobId} was not started: ${why}`, { jobId, queue }));
   }
 
+  runningIds(): string[] {
+    return this.#begun().map(({ job }) => job.id);
+  }
+
+  /** Returns the ids of the jobs with these fences whose handlers run, or have ended a moment ago. */
+  idsOf(fences: readonly number[]): string[] {
+    const wanted = new Set(fences);
+    const running = this.#begun().filter(({ lock }) => wanted.has(lock.fence));
+    return [...this.#recent.idsOf(wanted), ...running.map(({ job }) => job.id)];
+  }
+
+  #begun(): Run[] {
+    return Array.from(this.#running.forward()).filter(({ lock }) => !this.#runner.isWaiting(lock));
+  }
+
   /** Hands back the jobs of handlers that go on although their signals were aborted. Their locks are given up first. */
   giveUp(reasonFor: (jobId: string) => Error): void {
     for (const run of Array.from(this.#running.forward())) {
@@ -259,6 +276,7 @@ export class Runs implements RunOwner {
 
   ended(run: Run, delivers: boolean): void {
     this.#running.remove(run);
+    this.#recent.add(run.lock.fence, run.job.id);
     run.lock.finishing = true;
     const { slots } = this.#context;
     slots.running -= 1;

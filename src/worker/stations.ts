@@ -77,7 +77,7 @@ export function makeStations(
           outbox,
         );
   const storeLoop = new StoreLoop(context, outbox, debts, runs);
-  const lockEvents = new LockEvents(context, jobContext, storeLoop, debts);
+  const lockEvents = new LockEvents(context, jobContext, storeLoop, debts, runs);
   const stations: Stations = { context, jobContext, runs, manual, storeLoop, lockEvents, childPool };
   return stations;
 }
@@ -125,6 +125,7 @@ function makeContext(
     durationMs: lockDuration,
     renewMs,
     slots: slots.concurrency,
+    blockedStack: opts.blockedStack,
     listenerFor: (session) => stations().lockEvents.listenerFor(session),
     onError,
   });

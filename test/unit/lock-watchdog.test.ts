@@ -8,6 +8,8 @@ let clock: ManualClock;
 let main: Beat;
 let watchdog: Watchdog;
 let reports: number[];
+/** How often a block was seen while it lasted. */
+let seen: number;
 
 /** The thread runs; `beats` says whether the main loop does too. */
 function run(ms: number, beats: boolean): void {
@@ -24,7 +26,13 @@ beforeEach(() => {
   main = new Beat(clock);
   main.stop();
   reports = [];
-  watchdog = new Watchdog(main.buffer, clock, (blockedMs) => reports.push(blockedMs));
+  seen = 0;
+  watchdog = new Watchdog(main.buffer, clock, {
+    onBlocking: () => (seen += 1),
+    onOver: (blockedMs, _endedAt, isLong) => {
+      if (isLong) reports.push(blockedMs);
+    },
+  });
 });
 
 afterEach(() => {
@@ -88,4 +96,39 @@ test('reports only the time after a freeze when the loop stays blocked', () => {
   run(3000, false);
   expect(watchdog.blockedMs()).toBeGreaterThanOrEqual(3000 - 2 * BEAT_MS);
   expect(watchdog.blockedMs()).toBeLessThanOrEqual(3000);
+});
+
+test('sees a block once while it lasts, and a later one again', () => {
+  run(1000, true);
+  run(BEAT_MS, false);
+  expect(seen).toBe(0);
+  run(4000, false);
+  expect([seen, reports.length]).toEqual([1, 0]);
+  run(1000, true);
+  expect([seen, reports.length]).toEqual([1, 1]);
+  run(4000, false);
+  expect(seen).toBe(2);
+});
+
+test('sees no block in a freeze of the whole process', () => {
+  run(1000, true);
+  clock.advance(60_000);
+  vi.advanceTimersByTime(BEAT_MS);
+  main.beat();
+  run(1000, true);
+  expect(seen).toBe(0);
+});
+
+test('knows since the last beat whether a debugger is attached', () => {
+  let attached = true;
+  const debugged = new Beat(clock, () => attached);
+  debugged.stop();
+  const other = new Watchdog(debugged.buffer, clock, { onOver: () => undefined });
+  other.stop();
+  expect(other.isDebugged).toBe(true);
+  attached = false;
+  expect(other.isDebugged).toBe(true);
+  debugged.beat();
+  expect(other.isDebugged).toBe(false);
+  expect(watchdog.isDebugged).toBe(false);
 });

@@ -84,6 +84,11 @@ export class WorkerProcess extends MomentLog {
     this.#child.send(command);
   }
 
+  /** All that it has printed there so far. */
+  get stderr(): string {
+    return this.#stderr;
+  }
+
   override toString(): string {
     return `${super.toString()}\n${this.#stderr}`;
   }
