@@ -40,6 +40,11 @@ export class BlockWatch {
     this.#capture.begin(refusal ?? (isWanted ? undefined : OFF));
   }
 
+  /** The process exits: a stack that is asked for is not taken any more. */
+  stop(): void {
+    this.#capture.stop();
+  }
+
   /** The block is over. Returns what was seen of each session. */
   end(endedAt: Moment): (sessionId: string) => { seen?: BlockSeen } {
     const stack = this.#capture.end(endedAt);

@@ -55,7 +55,7 @@ export class StackCapture {
 
   /** Asks for the stack of the main thread. Returns at once. `refusal`: why it must not be asked for. */
   begin(refusal: string | undefined): void {
-    this.#close();
+    this.stop();
     this.#capture = undefined;
     const askedAt = now(this.#clock);
     this.#taken = this.#taken.filter((at) => between(at, askedAt) < HOUR_MS);
@@ -67,13 +67,13 @@ export class StackCapture {
       this.#ask(askedAt);
     } catch (error) {
       this.#refusal = toError(error).message;
-      this.#close();
+      this.stop();
     }
   }
 
   /** The block is over. Returns the stack as text; in parentheses, why there is none. */
   end(endedAt: Moment): string {
-    this.#close();
+    this.stop();
     const capture = this.#capture;
     this.#capture = undefined;
     if (this.#refusal !== '') return `(not taken: ${this.#refusal})`;
@@ -110,8 +110,8 @@ export class StackCapture {
     });
   }
 
-  /** A main thread that is paused at this moment goes on. */
-  #close(): void {
+  /** Closes the session. A main thread that is paused at this moment goes on. */
+  stop(): void {
     this.#capture?.session.disconnect();
   }
 }

@@ -113,6 +113,8 @@ export class ThreadService {
   }
 
   async #handBack(how: SessionEnd): Promise<void> {
+    // The process would wait for an open session of its inspector.
+    this.#blocks.stop();
     await Promise.allSettled([...this.#stores.values()].map((store) => store.handBack(this.#retiredOf(store), how)));
     Atomics.store(this.#handedBack, 0, 1);
     Atomics.notify(this.#handedBack, 0);

@@ -116,6 +116,16 @@ describe('S8-9 a function that blocks the event loop', () => {
   );
 });
 
+test('S8-9 a process that exits in its handler, after a block, ends at once and hands the job back', async () => {
+  const scene = await newScene('sqlite');
+  const worker = await blocker(scene);
+  const { id } = await scene.queue.add('exitAfterBlock', { ms: SHORT_MS });
+  expect(await worker.exited).toEqual({ code: 7, signal: null });
+  expect(worker.stderr).not.toMatch(/debugger/i);
+  expect(await scene.queue.getJob(id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
+  expect(await scene.queue.getJobState(id)).toBe('waiting');
+}, 60_000);
+
 describe('S8-9 no stack is taken', () => {
   const DEBUGGED = '(not taken: a debugger is attached)';
 
