@@ -57,9 +57,10 @@ export class Subscriber {
     }
   }
 
-  /** Pings the connection. Any reply counts, even an error. */
+  /** Pings the connection. Any reply counts, even an error. Without a reply, the connection is dropped, and the timer makes another one. */
   async #ping(client: Client): Promise<void> {
-    await withinDeadline(client, PONG_WITHIN_MS, () => client.call('ping', []).catch(() => undefined));
+    const answered = (): Promise<unknown> => client.call('ping', []).catch(() => undefined);
+    await withinDeadline(client, PONG_WITHIN_MS, answered).catch(() => undefined);
   }
 
   async #connect(): Promise<void> {
