@@ -1,4 +1,4 @@
-// A Redis Cluster of masters for tests, with the slots shared out evenly.
+// A Redis Cluster for tests, with the slots shared out evenly among its primaries, and with a replica of each if asked for.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { paced } from '../wait/pace.js';
 import { askRedis, type RedisOptions, startRedis } from './redis.js';
@@ -8,26 +8,33 @@ const SLOTS = 16_384;
 const LOOK_MS = 50;
 const PATIENCE_MS = paced(20_000);
 
+export interface RedisClusterOptions extends RedisOptions {
+  /** True: each primary has a replica. */
+  replicas?: boolean;
+}
+
 export interface RedisCluster {
   /** Of the first node, which names the others. */
   url: string;
+  /** The primaries as the cluster began, then their replicas in the same order. */
   nodes: TestServer[];
   /** Resolves when every node sees all of them and serves; a node that was restarted takes about 2 s to be trusted again. */
   whole(): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function startRedisCluster(size = 3, options: RedisOptions = {}): Promise<RedisCluster> {
+export async function startRedisCluster(size = 3, options: RedisClusterOptions = {}): Promise<RedisCluster> {
   // A node that is killed is given up after 2 s instead of 15.
   const settings = { 'cluster-enabled': 'yes', 'cluster-node-timeout': '2000', ...options.settings };
-  const starts = await Promise.allSettled(Array.from({ length: size }, () => startRedis({ settings })));
+  const length = options.replicas === true ? 2 * size : size;
+  const starts = await Promise.allSettled(Array.from({ length }, () => startRedis({ settings })));
   const nodes = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
   const close = async (): Promise<void> => {
     await Promise.all(nodes.map((node) => node.close()));
   };
   try {
     for (const start of starts) if (start.status === 'rejected') throw start.reason;
-    await form(nodes);
+    await form(nodes, size);
     return { url: (nodes[0] as TestServer).url, nodes, whole: () => whole(nodes), close };
   } catch (error) {
     await close();
@@ -40,9 +47,9 @@ async function order(port: number, ...commands: string[]): Promise<void> {
   if (replies.includes('-ERR')) throw new Error(`A node refuses to join the cluster: ${replies}`);
 }
 
-async function form(nodes: TestServer[]): Promise<void> {
-  const share = Math.ceil(SLOTS / nodes.length);
-  for (const [index, { port }] of nodes.entries()) {
+async function form(nodes: TestServer[], size: number): Promise<void> {
+  const share = Math.ceil(SLOTS / size);
+  for (const [index, { port }] of nodes.slice(0, size).entries()) {
     const first = index * share;
     const slots = Array.from({ length: Math.min(share, SLOTS - first) }, (_, n) => first + n);
     await order(port, `CLUSTER SET-CONFIG-EPOCH ${index + 1}`, `CLUSTER ADDSLOTS ${slots.join(' ')}`);
@@ -53,6 +60,22 @@ async function form(nodes: TestServer[]): Promise<void> {
     await order(port, ...others.map((other) => `CLUSTER MEET 127.0.0.1 ${other.port}`));
   }
   await whole(nodes);
+  await Promise.all(nodes.slice(size).map((replica, index) => follow(replica, nodes[index] as TestServer)));
+}
+
+async function follow(replica: TestServer, primary: TestServer): Promise<void> {
+  const id = /[0-9a-f]{40}/.exec(await askRedis(primary.port, 'CLUSTER MYID'))?.[0];
+  await order(replica.port, `CLUSTER REPLICATE ${id}`);
+  await follows(replica);
+}
+
+/** Resolves when a node is a replica whose primary sends it all writes. */
+export async function follows({ port }: TestServer): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!(await askRedis(port, 'INFO replication').catch(String)).includes('master_link_status:up')) {
+    if (performance.now() > deadline) throw new Error(`The node at ${port} follows no primary after ${PATIENCE_MS} ms.`);
+    await sleep(LOOK_MS);
+  }
 }
 
 async function whole(nodes: TestServer[]): Promise<void> {
