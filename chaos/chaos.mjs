@@ -1,6 +1,6 @@
 // `npm run chaos`: real processes on a real store, and a nemesis that does to them what production does. docs/contributing/chaos.md says what it does and
 // what is checked.
-//   --store redis       sqlite (unless said otherwise), postgres or redis
+//   --store redis       sqlite (unless said otherwise), postgres, redis, or redis-cluster: slots that fail over again and again
 //   --minutes 5         how long faults are injected, also parts of a minute
 //   --seed 7            the same choices as that run: what strikes whom and when
 //   --pace-ms 1800      how long between two faults, about

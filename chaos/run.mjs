@@ -12,6 +12,7 @@ import { openHistory } from './history.mjs';
 import { jobName } from './job-name.mjs';
 import { KEEPING } from './lock-times.mjs';
 import { Nemesis } from './nemesis.mjs';
+import { onCluster } from './places/cluster.mjs';
 import { onReplicatedRedis } from './places/replicated.mjs';
 import { onPostgres, onRedis } from './places/server.mjs';
 import { onSqlite } from './places/sqlite.mjs';
@@ -20,7 +21,13 @@ import { Resource } from './resource.mjs';
 import { endSchedules } from './schedules.mjs';
 import { Settlements } from './settlements.mjs';
 
-const PLACES = { sqlite: onSqlite, postgres: onPostgres, redis: onRedis, replicated: onReplicatedRedis };
+const PLACES = {
+  sqlite: onSqlite,
+  postgres: onPostgres,
+  redis: onRedis,
+  'redis-cluster': onCluster,
+  replicated: onReplicatedRedis,
+};
 const FORGETFUL = fileURLToPath(new URL('actors/forgetful-store.mjs', import.meta.url));
 const UNFINISHED = ['waiting', 'prioritized', 'delayed', 'active', 'waiting-children'];
 const START_MS = 60_000;
@@ -41,7 +48,7 @@ const SCENE = {
 
 /** The history goes to `folder`. Answers remarks about what could not be done. `onProgress` is called once a second. */
 export async function run(settings, folder, onProgress, scene = {}) {
-  const { keeping, hasThreads, isFenced, calmMs, beside, ...own } = { ...SCENE, ...scene };
+  const { keeping, hasThreads, isFenced, beside, ...own } = { ...SCENE, ...scene };
   const { cast, hasClocks, remark } = scheduleOrClocks({ ...SCENE, ...scene }, settings);
   const random = new Random(settings.seed);
   const note = openHistory(folder, 'conductor');
@@ -65,6 +72,7 @@ export async function run(settings, folder, onProgress, scene = {}) {
     const openPlace = own.place ?? PLACES[failover ? 'replicated' : store];
     const place = await openPlace(crew.names(), note);
     undo.push(() => place.close());
+    const calmMs = Math.max(own.calmMs, place.calmMs ?? 0);
     const remarks = [...place.remarks, ...remark];
     // Only where the store keeps families.
     const hasFlows = cast.acting.hasFlows === true && place.store().capabilities?.families === true;

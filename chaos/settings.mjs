@@ -1,7 +1,7 @@
 // The command line, checked.
 import { parseArgs } from 'node:util';
 
-export const STORES = ['sqlite', 'postgres', 'redis'];
+const STORES = ['sqlite', 'postgres', 'redis', 'redis-cluster'];
 const OPTIONS = {
   store: { type: 'string', default: 'sqlite' },
   minutes: { type: 'string', default: '5' },
@@ -46,8 +46,8 @@ function checkPeer({ peer, compare, locks, store, failover, defects }) {
   if (!LOCKS.includes(locks)) throw new Error(`--locks ${locks} is not known. Use one of: ${LOCKS.join(', ')}.`);
   if (peer === undefined) return;
   if (!PEERS.includes(peer)) throw new Error(`--peer ${peer} is not known. Use one of: ${PEERS.join(', ')}.`);
-  if (store !== 'redis' || failover || defects)
-    throw new Error(`--peer ${peer} needs --store redis, without --failover or --defects.`);
+  if (!store.startsWith('redis') || failover || defects)
+    throw new Error(`--peer ${peer} needs --store redis or redis-cluster, without --failover or --defects.`);
 }
 
 export function number(flag, text) {

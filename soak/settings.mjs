@@ -1,6 +1,8 @@
 // The command line, checked.
 import { parseArgs } from 'node:util';
-import { number, STORES } from '../chaos/settings.mjs';
+import { number } from '../chaos/settings.mjs';
+
+const STORES = ['sqlite', 'postgres', 'redis'];
 
 const SAMPLE_MS = 10_000;
 /** At least so many samples, however short the run is. */

@@ -1,10 +1,9 @@
 // Adds flows over two queues: a root, a few children and sometimes grandchildren. Some children fail for good, and their options say what
 // that means for the parent. The history says what was tried and what was acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FlowProducer } from 'holdfast';
 import { CHILD_QUEUE, LETTER_QUEUE, ROOT_QUEUE } from '../flows.mjs';
 import { jobName } from '../job-name.mjs';
-import { note, noteError, plan, random } from './actor.mjs';
+import { note, plan, random } from './actor.mjs';
 
 const EVERY_MS = 700;
 const ON_FAILURE = ['failParentOnFailure', 'ignoreDependencyOnFailure', 'removeDependencyOnFailure'];
@@ -31,9 +30,8 @@ function nodesOf(node) {
   return [node, ...node.children.flatMap(nodesOf)];
 }
 
-/** Answers how to stop. */
-export function startFlowing() {
-  const flows = new FlowProducer({ connection: plan.connection }).on('error', noteError);
+/** `flows`: a FlowProducer. Answers how to stop. */
+export function startFlowing(flows) {
   const over = new AbortController();
   const done = (async () => {
     while (!over.signal.aborted) {

@@ -1,4 +1,4 @@
-import { Queue } from 'holdfast';
+import { FlowProducer, Queue } from 'holdfast';
 import { endWith, noteError, plan } from './actor.mjs';
 import { startFlowing } from './flowing.mjs';
 import { startProducing } from './producing.mjs';
@@ -10,7 +10,7 @@ const queues = plan.queues.map((name) =>
 const stops = [
   startProducing(queues),
   ...(plan.hasSchedule ? queues.map(startScheduling) : []),
-  ...(plan.hasFlows ? [startFlowing()] : []),
+  ...(plan.hasFlows ? [startFlowing(new FlowProducer({ connection: plan.connection }).on('error', noteError))] : []),
 ];
 endWith(async () => {
   await Promise.all(stops.map((stop) => stop()));

@@ -28,7 +28,7 @@ const LOSABLE = new Set([
   'two holders',
   'group over its limit',
   'rate over its limit',
-  'parent before its children',
+  'child lost before its parent began',
   'letter missing',
   'letter twice',
 ]);

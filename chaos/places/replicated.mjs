@@ -15,7 +15,7 @@ export async function onReplicatedRedis(names, note) {
   let primary = await startRedis({ settings: SETTINGS });
   let replica = await startRedis({ settings: SETTINGS });
   let line = await follow(replica, primary);
-  const ways = await Ways.to(primary, names);
+  const ways = await Ways.to([primary], names);
   let store = await openStore(primary.url);
 
   async function promote(how) {

@@ -21,7 +21,7 @@ export async function onServer(
   { start, open = openStore, hasThreads = true, connect = (ways, name) => ways.connectionFor(name) },
 ) {
   const server = await start();
-  const ways = await Ways.to(server, names, { hasThreads });
+  const ways = await Ways.to([server], names, { hasThreads });
   const store = await open(server.url);
   return {
     remarks: [],

@@ -8,6 +8,7 @@ test.each([
   [['--store', 'mysql'], '--store mysql is not known'],
   [['--store', 'sqlite', '--failover'], '--failover needs --store redis'],
   [['--store', 'sqlite', '--peer', 'bullmq'], '--peer bullmq needs --store redis'],
+  [['--store', 'redis-cluster', '--failover'], '--failover needs --store redis'],
   [['--store', 'redis', '--peer', 'kafka'], '--peer kafka is not known'],
   [['--store', 'redis', '--compare'], '--compare needs --peer'],
   [['--minutes', 'some'], '--minutes takes a number above 0'],

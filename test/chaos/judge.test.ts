@@ -295,7 +295,27 @@ test('a flow whose root began after its child had ended', () => {
 test('a root that began while its child was running, or had not ended', () => {
   const late = take(315, 'worker-2.1', 30, ['job:root'], { key: 'kroot' });
   expect(rules(...FLOW, late, end(316, 'worker-2.1', 30, 316))).toEqual(['parent before its children']);
-  expect(rules(...flowWithout(['accepted', 'child']))).toEqual(['parent before its children']);
+  const kept = line(999, 'conductor', 'kept', { list: 'waiting', jobs: [{ id: 'child', key: 'kchild' }] });
+  const neverRan = FLOW.filter(({ things, id, fence }) => fence !== 31 && id !== 'child' && !String(things).includes('child'));
+  expect(rules(...neverRan, kept)).toEqual(['unfinished', 'parent before its children']);
+});
+
+test('a root whose child, or whose end, the store has lost before the root began', () => {
+  const gone = flowWithout(['accepted', 'child']);
+  const again = [
+    take(400, 'worker-1.1', 41, ['job:child'], { key: 'kchild', queue: 'steps' }),
+    end(410, 'worker-1.1', 41, 410, 'steps'),
+  ];
+  for (const history of [gone, [...gone, ...again, accepted(415, 'child', 41)]]) {
+    expect(rules(...history)).toEqual(['child lost before its parent began']);
+    expect(judge(inOrder([...history, promoted(322)])).violations).toEqual([]);
+    expect(judge(inOrder([...history, promoted(322)])).losses).toMatchObject([{ rule: 'child lost before its parent began' }]);
+  }
+});
+
+test('a root that began before its child had run is a violation also where a replica took over', () => {
+  const late = take(315, 'worker-2.1', 30, ['job:root'], { key: 'kroot' });
+  expect(rules(...FLOW, late, end(316, 'worker-2.1', 30, 316), promoted(317))).toEqual(['parent before its children']);
 });
 
 test('a root that still waits for its children after the calm', () => {

@@ -27,8 +27,8 @@ async function run(program: string, flags: string[]): Promise<ChaosRun> {
 }
 
 /** The gate takes one of the servers, which the day chooses, beside SQLite. */
-export function inTurn(server: 'redis' | 'postgres'): boolean {
-  return oneInThisRun(['redis', 'postgres'], 'chaos').includes(server);
+export function inTurn(server: 'redis' | 'redis-cluster' | 'postgres'): boolean {
+  return oneInThisRun(['redis', 'postgres', 'redis-cluster'], 'chaos').includes(server);
 }
 
 /** About a dozen faults within 12 s, or as long as this machine takes for them at the moment. */
