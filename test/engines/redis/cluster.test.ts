@@ -57,6 +57,14 @@ async function works(store: RedisStore, queue: string, caller: string): Promise<
 }
 
 describe('a Redis Cluster', () => {
+  test('is found by the address of a node that a failover has made a replica', { timeout: paced(30_000) }, async () => {
+    const replicated = await startRedisCluster(3, { replicas: true });
+    onTestFinished(() => replicated.close());
+    const [, , , replica] = replicated.nodes as TestServer[];
+    const store = await openStore({ url: replica?.url ?? '', prefix });
+    for (const queue of ['q1', 'q2', 'q3']) await works(store, queue, `replica-${queue}`);
+  });
+
   test('is refused in time when one of its nodes accepts connections and never replies', async () => {
     const proxies = await Promise.all(cluster.nodes.map((node) => FaultProxy.start(node)));
     onTestFinished(async () => void (await Promise.all(proxies.map((proxy) => proxy.close()))));

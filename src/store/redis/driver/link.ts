@@ -203,7 +203,7 @@ export class Link {
     letProcessEnd(client);
     try {
       await client.connect();
-      return await inspectServers(serversOf(client), this.#options.dialer.address);
+      return await inspectServers(client, this.#options.dialer.address);
     } catch (error) {
       // ioredis emits the reason in an event and rejects with 'Connection is closed.'.
       throw client.status === 'end' ? (lastErrorOf(client) ?? error) : error;
@@ -215,7 +215,7 @@ export class Link {
     if (this.#anchoring) return;
     this.#anchoring = true;
     try {
-      const { server, anchor } = await inspectServers(serversOf(client), this.#options.dialer.address);
+      const { server, anchor } = await inspectServers(client, this.#options.dialer.address);
       if (this.#client !== client) return;
       this.#anchor = anchor;
       this.#options.onUp(server);

@@ -1,5 +1,6 @@
 // Checks a server after connecting: whether it can carry the store, and which of its settings put jobs at risk. link.ts calls it.
 import { type HoldfastError, isError } from '../../../errors.js';
+import { serversOf } from './clients.js';
 import type { Client } from './driver.js';
 import { failure, unavailable } from './errors.js';
 import { type ValueLimit, valueLimitOf } from './value-limit.js';
@@ -23,10 +24,11 @@ const OLDEST = [6, 2] as const;
 
 /**
  * Checks all servers. The first usable one becomes the anchor, whose connection vouches for our sessions. The riskiest settings and the
- * smallest value limit of all servers count. Throws if none can be used.
+ * smallest value limit of all servers count. Throws if none can be used. `client`: the one that the servers are connected by.
  */
-export async function inspectServers(clients: Client[], address: string): Promise<{ server: Server; anchor: Client }> {
-  const looks = await Promise.allSettled(clients.map((client) => inspectServer(client, address)));
+export async function inspectServers(client: Client, address: string): Promise<{ server: Server; anchor: Client }> {
+  const clients = serversOf(client);
+  const looks = await Promise.allSettled(clients.map((one) => inspectServer(one, address, client.isCluster)));
   const found = looks.flatMap((look, index) =>
     look.status === 'fulfilled' ? [{ server: look.value, anchor: clients[index] as Client }] : [],
   );
@@ -41,17 +43,18 @@ export async function inspectServers(clients: Client[], address: string): Promis
 }
 
 /** Checks one server. Throws if it cannot be used. */
-async function inspectServer(client: Client, address: string): Promise<Server> {
+async function inspectServer(client: Client, address: string, isJoined: boolean): Promise<Server> {
   const info = readInfo(await ask(client, 'info', []));
   checkVersion(info.get('redis_version'), address);
   if (info.get('loading') === '1') throw unavailable(`Redis at ${address} is still loading its data.`);
-  if (info.get('role') === 'slave') {
+  const cluster = info.get('cluster_enabled') === '1';
+  // A replica of a cluster is good enough to find the primaries: a failover may have made one of the named node.
+  if (info.get('role') === 'slave' && (isJoined || !cluster)) {
     throw failure(
       'STORE_READONLY',
       `Redis at ${address} is a replica, which cannot be written to. Name the primary, or its sentinels.`,
     );
   }
-  const cluster = info.get('cluster_enabled') === '1';
   if (cluster) await checkCluster(client, address);
   const own = await ask(client, 'client', ['INFO']);
   const wanted = `${Number(client.options['db'] ?? 0)}`;
