@@ -1,26 +1,33 @@
 // BullMQ's Redis, looked at from beside as the conductor looks at a store of ours: what was finished, what is left, what is there.
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { requirePeer } from '../../bench/peers.mjs';
+import { bullmqOptions, endConnection, prefixOf } from './bullmq-connection.mjs';
 
-export function openBullmqStore(url) {
+const COUNTED = ['wait', 'paused', 'prioritized', 'delayed', 'active', 'waiting-children'];
+
+/** `at`: a URL, or { cluster, natMap }. */
+export function openBullmqStore(at) {
   const { Queue } = requirePeer('bullmq');
-  const redis = new Redis(url, { maxRetriesPerRequest: null }).on('error', () => undefined);
+  const options = bullmqOptions(at);
+  const redis = typeof at === 'string' ? new Redis(at, { maxRetriesPerRequest: null }) : new Cluster(at.cluster);
+  redis.on('error', () => undefined);
   const queues = new Map();
   const queueOf = (name) => {
     if (!queues.has(name))
       queues.set(
         name,
-        new Queue(name, { connection: { url } }).on('error', () => undefined),
+        new Queue(name, options).on('error', () => undefined),
       );
     return queues.get(name);
   };
   return {
+    capabilities: { families: true },
     events: async (queue, after, limit) => {
-      const entries = await redis.xrange(`bull:${queue}:events`, `(${after}`, '+', 'COUNT', limit);
+      const entries = await redis.xrange(`${prefixOf(at)}:${queue}:events`, `(${after}`, '+', 'COUNT', limit);
       return { events: entries.map(eventOf), last: entries.at(-1)?.[0] ?? after };
     },
     status: async (queue) => {
-      const { wait, paused, ...counts } = await queueOf(queue).getJobCounts('wait', 'paused', 'prioritized', 'delayed', 'active');
+      const { wait, paused, ...counts } = await queueOf(queue).getJobCounts(...COUNTED);
       return { counts: { ...counts, waiting: wait + paused } };
     },
     jobs: async (queue, { lists }) => {
@@ -34,6 +41,7 @@ export function openBullmqStore(url) {
     },
     close: async () => {
       await Promise.all([...queues.values()].map((queue) => queue.close()));
+      endConnection(options);
       redis.disconnect();
     },
   };

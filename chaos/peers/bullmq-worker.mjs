@@ -3,10 +3,15 @@
 import { requirePeer } from '../../bench/peers.mjs';
 import { endWith, note, noteError, plan } from '../actors/actor.mjs';
 import { handlerOf } from '../actors/handler.mjs';
+import { CHILD_QUEUE } from '../flows.mjs';
 import { jobName } from '../job-name.mjs';
+import { bullmqOptions, endConnection } from './bullmq-connection.mjs';
 
 const { Worker } = requirePeer('bullmq');
-const workers = plan.queues.map((queue) => {
+// BullMQ asks for `maxRetriesPerRequest: null` itself. Everything else is its default.
+const options = bullmqOptions(plan.connection, { maxRetriesPerRequest: null });
+const queues = plan.hasFlows ? [...plan.queues, CHILD_QUEUE] : plan.queues;
+const workers = queues.map((queue) => {
   const lockOf = ({ id, attemptsStarted }, signal) => ({
     fence: attemptsStarted,
     queue: jobName(queue, id),
@@ -14,9 +19,8 @@ const workers = plan.queues.map((queue) => {
   });
   const { lockDuration, lockRenewTime, stalledInterval, maxStalledCount } = plan.keeping;
   const times = lockDuration === undefined ? {} : { lockDuration, lockRenewTime, stalledInterval, maxStalledCount };
-  // BullMQ asks for `maxRetriesPerRequest: null` itself. Everything else is its default.
   const worker = new Worker(queue, handlerOf(queue, lockOf), {
-    connection: { url: plan.connection, maxRetriesPerRequest: null },
+    ...options,
     name: plan.who,
     concurrency: 5,
     runRetryDelay: 1000,
@@ -26,4 +30,7 @@ const workers = plan.queues.map((queue) => {
   worker.on('completed', ({ id }, { fence }) => note('completed', { id: jobName(queue, id), fence }));
   return worker.on('error', noteError);
 });
-endWith(() => Promise.all(workers.map((worker) => worker.close())));
+endWith(async () => {
+  await Promise.all(workers.map((worker) => worker.close()));
+  endConnection(options);
+});

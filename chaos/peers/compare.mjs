@@ -16,8 +16,8 @@ export async function compare(settings, quietMs) {
   // They compile what they need: not before everything else is known to be there.
   const { run } = await import('../run.mjs');
   const { scenesWith } = await import('./scenes.mjs');
-  const { peer, locks, seed, ms, keep } = settings;
-  const scenes = scenesWith(locks);
+  const { peer, locks, seed, ms, keep, store } = settings;
+  const scenes = scenesWith({ locks, store });
   const names = settings.compare ? [peer, 'holdfast'] : [peer];
   const runs = [];
   for (const name of names) {
@@ -26,7 +26,7 @@ export async function compare(settings, quietMs) {
     runs.push([name === peer ? `${peer} ${versionOf(peer)}` : name, judge(readHistory(history.folder))]);
     if (!keep) history.discard();
   }
-  console.log(comparison(`redis, ${ms / 60_000} min, seed ${seed}; ${LOCKS[locks]}`, runs));
+  console.log(comparison(`${store}, ${ms / 60_000} min, seed ${seed}; ${LOCKS[locks]}`, runs));
   // What a peer does is counted, not condemned.
   return 0;
 }

@@ -10,10 +10,14 @@ const ROWS = [
   ['runs', ({ figures }) => figures.runs],
   ['completed', ({ figures }) => figures.completed],
   ['failed', ({ figures }) => figures.failed],
+  ['flows acknowledged', ({ figures }) => figures.flows],
   undefined,
   ['acknowledged jobs lost', rule('lost')],
   ['one add became two jobs', rule('added twice')],
   ['jobs left unfinished', rule('unfinished')],
+  ['  … parents that wait for children', waiting],
+  ['parents that began before their children', rule('parent before its children')],
+  ['children lost before their parents began', rule('child lost before its parent began')],
   ['jobs failed for stalling', rule('failed for no reason')],
   ['two finishes accepted', rule('finished twice')],
   ['finish of an earlier run accepted', rule('stale finish')],
@@ -59,8 +63,13 @@ function faultLines(runs, label, cells) {
     .map((kind) => `${label(kind)}${cells(runs.map(([, { figures }]) => shown(figures.faults[kind] ?? 0)))}`);
 }
 
+/** Also what a replica lost that took over. */
 function rule(name) {
-  return ({ violations }) => violations.filter((violation) => violation.rule === name).length;
+  return ({ violations, losses }) => [...violations, ...losses].filter((violation) => violation.rule === name).length;
+}
+
+function waiting({ violations }) {
+  return violations.filter(({ rule: name, text }) => name === 'unfinished' && text.includes('waiting-children')).length;
 }
 
 function recovery(part) {
