@@ -23,6 +23,7 @@ import { footprint } from './measurements/footprint.mjs';
 import { latency } from './measurements/latency.mjs';
 import { recovery } from './measurements/recovery.mjs';
 import { renewal } from './measurements/renewal.mjs';
+import { sandbox } from './measurements/sandbox.mjs';
 import { schedules } from './measurements/schedules.mjs';
 import { installPeers, peersAreInstalled } from './peers.mjs';
 import { chart } from './report/chart.mjs';
@@ -32,7 +33,20 @@ import { printTable } from './report/table.mjs';
 import { closeServers } from './servers.mjs';
 import { readSettings } from './settings.mjs';
 
-const MEASUREMENTS = [adding, backlog, latency, renewal, claims, schedules, fleet, footprint, blocked, recovery, endurance];
+const MEASUREMENTS = [
+  adding,
+  backlog,
+  latency,
+  renewal,
+  claims,
+  schedules,
+  fleet,
+  footprint,
+  sandbox,
+  blocked,
+  recovery,
+  endurance,
+];
 
 try {
   const settings = readSettings(MEASUREMENTS.map(({ name }) => name));

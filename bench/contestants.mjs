@@ -1,7 +1,8 @@
 // Who is compared: Holdfast, its peers, and the raw limit of each store (what the store itself can do without a queue around it).
 // A contestant is a module with one function, `open({ url, queue, options })`, which answers
 //   add(data), addBulk(list)                         resolve when the store has acknowledged them
-//   work({ concurrency, lockMs }, handle, onDone)    consumes until `stop()` of its answer; `lockMs` asks for the shortest lock it can
+//   work({ concurrency, lockMs }, handle, onDone)    consumes until `stop()` of its answer; `lockMs` asks for the shortest lock it can;
+//                                                    with `file` and `threads`, where it can, that file is the handler
 //   sessions(count)                                  of raw limits in `fleet` alone: makes them, and answers what renews the n-th
 //   close()
 // It runs in a process of its own (contestant-process.mjs), so that its processor time can be read and another Node fits; in `fleet`, where

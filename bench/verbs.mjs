@@ -1,5 +1,5 @@
 // What the driver may ask of a contestant's process.
-import { readdirSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { payload, payloads } from './payload.mjs';
 import { ownCpuMs } from './processor-time.mjs';
@@ -157,8 +157,74 @@ export function verbs(open, tell) {
       };
     },
 
+    /** Microseconds a job takes with a function and with a file, and the memory of a busy slot with a file. */
+    async sandbox({ file, threads, jobs, slots }) {
+      const plainUs = await drain(contestant, { concurrency: 1 }, jobs);
+      const fileUs = await drain(contestant, { concurrency: 1, file, threads }, jobs);
+      return { plainUs, fileUs, slotMiB: await slotMemory(contestant, { concurrency: slots, file, threads }) };
+    },
+
     memory,
   };
+}
+
+/** One job after the other; the first tenth, in which code gets warm and children start, is not counted. */
+async function drain(contestant, settings, count) {
+  const warm = Math.ceil(count / 10);
+  await contestant.addBulk(payloads(count + warm));
+  let [done, first, last] = [0, 0, 0];
+  let finish;
+  const finished = new Promise((resolve) => (finish = resolve));
+  const { stop } = await contestant.work(
+    settings,
+    async () => undefined,
+    () => {
+      done += 1;
+      if (done === warm) first = now();
+      if (done === count + warm) finish((last = now()));
+    },
+  );
+  await finished;
+  await stop();
+  return ((last - first) / count) * 1000;
+}
+
+const HOLD_MS = 3000;
+
+/** The memory of this process and its children while all slots are busy, beyond that of this process before, per slot. */
+async function slotMemory(contestant, settings) {
+  const before = ownPages();
+  let done = 0;
+  const { stop } = await contestant.work(
+    settings,
+    async () => undefined,
+    () => (done += 1),
+  );
+  await contestant.addBulk(Array.from({ length: settings.concurrency }, () => ({ holdMs: HOLD_MS })));
+  let most = 0;
+  while (done === 0) {
+    await sleep(100);
+    most = Math.max(most, ownPages());
+  }
+  await stop();
+  return (most - before) / settings.concurrency;
+}
+
+/** In MiB: pages that processes share count for each of them in part. Linux only. */
+function ownPages() {
+  const children = listed('/proc/self/task').flatMap((task) =>
+    textOf(`/proc/self/task/${task}/children`).split(' ').filter(Boolean),
+  );
+  const kib = ['self', ...children].map((pid) => Number(/^Pss:\s+(\d+)/m.exec(textOf(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0));
+  return kib.reduce((sum, each) => sum + each, 0) / 1024;
+}
+
+function textOf(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 async function threadsAreUp(workers) {

@@ -2,11 +2,10 @@
 // of the processor time of a job. Modules in one file call each other directly, and one file is read faster than a hundred.
 import { join, relative, sep } from 'node:path';
 
-/** Modules that the lock thread, sandboxes, tests and measurements load by their path. */
+/** Modules that the lock thread, tests and measurements load by their path. */
 const INNER_ENTRIES = [
   'background/thread-entry',
   'background/thread-file',
-  'sandbox/child-entry',
   'store/sqlite/index',
   'store/sqlite/driver/load',
   'store/sqlite/driver/sql-texts',
@@ -23,7 +22,9 @@ const INNER_ENTRIES = [
 /** Packages that become part of dist/, so that the package has no dependencies. finish-build.mjs adds their licences. */
 export const BUNDLED = ['croner'];
 
-const STARTING = [join('background', 'thread-entry.js'), join('sandbox', 'child-entry.js')];
+const THREAD_ENTRY = join('background', 'thread-entry.js');
+/** A file with all that it needs in it. Each slot of a sandbox loads it, and the other chunks would take 7 MB of its memory. */
+const CHILD_ENTRY = 'sandbox/child-entry';
 
 /** Folders whose modules are a chunk of their own. An engine is loaded when it is used first. */
 const APART = ['testing', 'compat', 'store/sqlite', 'store/postgres', 'store/redis'];
@@ -37,32 +38,36 @@ const APART = ['testing', 'compat', 'store/sqlite', 'store/postgres', 'store/red
 export async function bundle(out, entries) {
   // Loaded late: in a folder without node_modules, the build has said by now what to type.
   const { rolldown } = await import('rolldown');
-  const bundled = await rolldown({
-    input: Object.fromEntries([...entries, ...INNER_ENTRIES].map((entry) => [entry, join(out, `${entry}.js`)])),
+  const settings = {
     cwd: out,
     platform: 'node',
     // Packages are loaded where the program has them.
     external: (id) => !id.startsWith('.') && !id.startsWith(out) && !isBundled(id),
-    treeshake: false,
-    preserveEntrySignatures: 'allow-extension',
     onwarn: ({ message }) => {
       throw new Error(message);
     },
+  };
+  const format = { format: 'cjs', exports: 'named', esModule: true, entryFileNames: '[name].js', keepNames: true };
+  const inputs = (names) => Object.fromEntries(names.map((entry) => [entry, join(out, `${entry}.js`)]));
+  const bundled = await rolldown({
+    ...settings,
+    input: inputs([...entries, ...INNER_ENTRIES]),
+    treeshake: false,
+    preserveEntrySignatures: 'allow-extension',
   });
   const { output } = await bundled.generate({
-    format: 'cjs',
-    exports: 'named',
-    esModule: true,
-    entryFileNames: '[name].js',
+    ...format,
     chunkFileNames: '[name].js',
-    keepNames: true,
     codeSplitting: {
       includeDependenciesRecursively: false,
       groups: [{ debugName: 'chunks', name: (module) => chunkOf(relative(out, module)) }],
     },
   });
   await bundled.close();
-  return output.map(({ fileName, code }) => ({ file: join(out, fileName), code }));
+  const alone = await rolldown({ ...settings, input: inputs([CHILD_ENTRY]) });
+  const child = await alone.generate(format);
+  await alone.close();
+  return [...output, ...child.output].map(({ fileName, code }) => ({ file: join(out, fileName), code }));
 }
 
 /** @param {string} id the name of a package, or the path of a file of it */
@@ -70,9 +75,9 @@ function isBundled(id) {
   return BUNDLED.some((name) => id === name || id.includes(join('node_modules', name, sep)));
 }
 
-/** All other modules are on the way of a job, and are one chunk. The entries of threads and processes stay alone: loading them starts their work. */
+/** All other modules are on the way of a job, and are one chunk. The entry of the lock thread stays alone: loading it starts the thread. */
 function chunkOf(module) {
-  if (STARTING.includes(module)) return null;
+  if (module === THREAD_ENTRY) return null;
   const folder = APART.find((each) => module.startsWith(join(each, sep)));
   return folder === undefined ? 'core' : folder.split('/').pop();
 }

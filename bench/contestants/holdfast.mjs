@@ -13,9 +13,15 @@ export async function open({ url, queue: name, options: { groups = 0, ...options
   return {
     add: (data) => queue.add('work', data, opts().opts),
     addBulk: (list) => queue.addBulk(list.map((data) => ({ name: 'work', data, ...opts() }))),
-    work: async ({ concurrency, lockMs }, handle, onDone) => {
+    work: async ({ concurrency, lockMs, file, threads }, handle, onDone) => {
       const times = lockMs === undefined ? {} : { lockDuration: lockMs, lockRenewTime: lockMs / 2, stalledInterval: lockMs / 2 };
-      const worker = new Worker(name, (job) => handle(job.data), { connection, concurrency, ...options, ...times });
+      const worker = new Worker(name, file ?? ((job) => handle(job.data)), {
+        connection,
+        concurrency,
+        ...(file === undefined ? {} : { useWorkerThreads: threads }),
+        ...options,
+        ...times,
+      });
       worker.on('completed', onDone);
       worker.on('error', (error) => console.error(error.message));
       await worker.waitUntilReady();

@@ -10,9 +10,20 @@ export async function open({ url, queue: name }) {
   return {
     add: (data) => queue.add('work', data),
     addBulk: (list) => queue.addBulk(list.map((data) => ({ name: 'work', data }))),
-    work: async ({ concurrency, lockMs }, handle, onDone) => {
+    // It passes the flags of this process on to threads, which refuse some of them.
+    work: async ({ concurrency, lockMs, file, threads }, handle, onDone) => {
       const times = lockMs === undefined ? {} : { lockDuration: lockMs, stalledInterval: lockMs / 2, maxStalledCount: 5 };
-      const worker = new Worker(name, (job) => handle(job.data), { connection, concurrency, ...times }, backend);
+      const worker = new Worker(
+        name,
+        file ?? ((job) => handle(job.data)),
+        {
+          connection,
+          concurrency,
+          ...(file === undefined ? {} : { useWorkerThreads: threads, workerThreadsOptions: { execArgv: [] } }),
+          ...times,
+        },
+        backend,
+      );
       worker.on('completed', onDone);
       worker.on('error', (error) => console.error(error.message));
       await worker.waitUntilReady();
