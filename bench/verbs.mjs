@@ -157,22 +157,24 @@ export function verbs(open, tell) {
       };
     },
 
-    /** Microseconds a job takes with a function and with a file, and the memory of a busy slot with a file. */
+    /** What a job takes with a function and with a file, and the memory of a busy slot with a file. */
     async sandbox({ file, threads, jobs, slots }) {
-      const plainUs = await drain(contestant, { concurrency: 1 }, jobs);
-      const fileUs = await drain(contestant, { concurrency: 1, file, threads }, jobs);
-      return { plainUs, fileUs, slotMiB: await slotMemory(contestant, { concurrency: slots, file, threads }) };
+      const plain = await drain(contestant, { concurrency: 1 }, jobs);
+      const inFile = await drain(contestant, { concurrency: 1, file, threads }, jobs);
+      return { plain, inFile, slotMiB: await slotMemory(contestant, { concurrency: slots, file, threads }) };
     },
 
     memory,
   };
 }
 
-/** One job after the other; the first tenth, in which code gets warm and children start, is not counted. */
+/** One job after the other, in microseconds of time and of the processor; the first tenth, in which code gets warm and children start, is not counted. */
 async function drain(contestant, settings, count) {
   const warm = Math.ceil(count / 10);
   await contestant.addBulk(payloads(count + warm));
-  let [done, first, last] = [0, 0, 0];
+  let done = 0;
+  let first;
+  let last;
   let finish;
   const finished = new Promise((resolve) => (finish = resolve));
   const { stop } = await contestant.work(
@@ -180,13 +182,20 @@ async function drain(contestant, settings, count) {
     async () => undefined,
     () => {
       done += 1;
-      if (done === warm) first = now();
-      if (done === count + warm) finish((last = now()));
+      if (done === warm) first = { at: now(), cpu: cpuUs() };
+      if (done === count + warm) finish((last = { at: now(), cpu: cpuUs() }));
     },
   );
   await finished;
   await stop();
-  return ((last - first) / count) * 1000;
+  return { us: ((last.at - first.at) / count) * 1000, cpuUs: (last.cpu - first.cpu) / count };
+}
+
+/** Of this process and its children. The kernel counts those of others in hundredths of a second. */
+function cpuUs() {
+  const { user, system } = process.cpuUsage();
+  const ticks = children().map((pid) => textOf(`/proc/${pid}/stat`).split(') ').at(-1).split(' ').slice(11, 13));
+  return user + system + ticks.flat().reduce((sum, each) => sum + Number(each), 0) * 10_000;
 }
 
 const HOLD_MS = 3000;
@@ -212,11 +221,12 @@ async function slotMemory(contestant, settings) {
 
 /** In MiB: pages that processes share count for each of them in part. Linux only. */
 function ownPages() {
-  const children = listed('/proc/self/task').flatMap((task) =>
-    textOf(`/proc/self/task/${task}/children`).split(' ').filter(Boolean),
-  );
-  const kib = ['self', ...children].map((pid) => Number(/^Pss:\s+(\d+)/m.exec(textOf(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0));
+  const kib = ['self', ...children()].map((pid) => Number(/^Pss:\s+(\d+)/m.exec(textOf(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0));
   return kib.reduce((sum, each) => sum + each, 0) / 1024;
+}
+
+function children() {
+  return listed('/proc/self/task').flatMap((task) => textOf(`/proc/self/task/${task}/children`).split(' ').filter(Boolean));
 }
 
 function textOf(file) {

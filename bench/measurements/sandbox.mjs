@@ -1,4 +1,4 @@
-// What a processor in a file costs: time per job beyond that of the same function in the worker's process, and memory per slot.
+// What a processor in a file costs: time and processor time per job beyond those of the same function in the worker's process, and memory per slot.
 import { fileURLToPath } from 'node:url';
 import { withPlace } from '../places.mjs';
 import { withActors, within } from '../stage.mjs';
@@ -19,11 +19,21 @@ export const sandbox = {
         const actor = await start(contestant, place);
         const jobs = Math.max(100, JOBS * settings.scale);
         const args = { file: FILE, threads: kind === 'threads', jobs, slots: SLOTS };
-        const { plainUs, fileUs, slotMiB } = await within(PATIENCE_MS, actor.call('sandbox', args), 'A sandbox');
+        const { plain, inFile, slotMiB } = await within(PATIENCE_MS, actor.call('sandbox', args), 'A sandbox');
         return [
-          { what: `time a job in a file adds, ${kind}`, unit: 'µs', better: 'less', value: Math.max(0, fileUs - plainUs) },
+          { what: `time a file adds to a job, ${kind}`, unit: 'µs', better: 'less', value: added(plain.us, inFile.us) },
+          {
+            what: `processor time a file adds to a job, ${kind}`,
+            unit: 'µs',
+            better: 'less',
+            value: added(plain.cpuUs, inFile.cpuUs),
+          },
           { what: `memory of a slot, ${kind}`, unit: 'MiB', better: 'less', value: slotMiB },
         ];
       }),
     ),
 };
+
+function added(before, after) {
+  return Math.max(0, after - before);
+}

@@ -29,6 +29,18 @@ test.each(oneInThisRun(STORES))(
 );
 
 test(
+  'bench --only sandbox measures the time and the memory of processors in threads and in processes',
+  async () => {
+    const figures = await bench(['--tiny', '--peers', 'none', '--only', 'sandbox', '--store', 'memory'], {});
+    for (const kind of ['threads', 'processes']) {
+      expect(figures.of('memory', `processor time a file adds to a job, ${kind}`)).toBeGreaterThanOrEqual(0);
+      expect(figures.of('memory', `memory of a slot, ${kind}`)).toBeGreaterThan(1);
+    }
+  },
+  PATIENCE_MS,
+);
+
+test(
   'bench --only recovery measures that a job starts elsewhere within 5 s of a SIGKILL with default options',
   async () => {
     // On servers of its own, which it starts and ends.

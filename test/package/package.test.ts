@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tsc } from '../../scripts/build.mjs';
 import { brokenLinks } from '../docs/links.js';
 import { type ExportTarget, manifestOf, packAndInstall, root } from './install.js';
-import { BOTH_BUILDS, EXPORTS_ESM, EXPORTS_CJS, JOB_CJS, JOB_ESM, TYPES } from './programs.js';
+import { BOTH_BUILDS, EXPORTS_ESM, EXPORTS_CJS, JOB_CJS, JOB_ESM, SANDBOX_CJS, SANDBOX_ESM, TYPES } from './programs.js';
 import { paced } from '../support/wait/pace.js';
 
 const LIMIT_MS = paced(120_000);
@@ -29,6 +29,8 @@ const manifest = manifestOf(root);
 const specifiers = Object.keys(manifest.exports).map((path) => manifest.name + path.slice(1));
 /** Runs as a thread and has nothing to import; on the main thread it may say so. */
 const ENTRY = 'holdfast/lock-thread';
+/** The same for the threads and processes of sandboxes. */
+const CHILD_ENTRY = 'holdfast/sandbox-child';
 
 let folder: string;
 let app: string;
@@ -103,10 +105,11 @@ describe('imported', () => {
     ['ESM', 'exports.mjs', EXPORTS_ESM],
     ['CommonJS', 'exports.cjs', EXPORTS_CJS],
   ])('from %s, it has its parts', (_kind, file, program) => {
-    const { [ENTRY]: entry, ...found } = exportsFrom(file, program);
+    const { [ENTRY]: entry, [CHILD_ENTRY]: childEntry, ...found } = exportsFrom(file, program);
     for (const [specifier, names] of Object.entries(found)) expect(names, specifier).toContainEqual(expect.any(String));
     expect(found['holdfast']).toEqual(expect.arrayContaining(CORE));
     expect([[], 'THREAD_FAILED']).toContainEqual(entry);
+    expect(childEntry).toEqual([]);
   });
 
   test('it is the same from both', () => {
@@ -117,7 +120,7 @@ describe('imported', () => {
   test.each([[], ['--no-experimental-require-module']])(
     'in one process by both ways, it has one copy of everything %s',
     (...flags) => {
-      const names = specifiers.filter((specifier) => specifier !== ENTRY && !specifier.endsWith('.json'));
+      const names = specifiers.filter((specifier) => ![ENTRY, CHILD_ENTRY].includes(specifier) && !specifier.endsWith('.json'));
       expect(runWith(flags, 'both.mjs', BOTH_BUILDS, JSON.stringify(names))).toEqual({
         others: [],
         value: 'unrecoverable',
@@ -133,6 +136,16 @@ describe('a job on a SQLite file, with the lock thread', () => {
     ['CommonJS', 'job.cjs', JOB_CJS],
   ])('runs from %s', (_kind, file, program) => {
     expect(run(file, program)).toEqual({ value: 'hello ada', threads: 1, errors: [] });
+  });
+});
+
+describe('a processor in a file', () => {
+  test.each([
+    ['ESM', 'sandbox.mjs', SANDBOX_ESM],
+    ['CommonJS', 'sandbox.cjs', SANDBOX_CJS],
+  ])('runs in threads and in processes from %s', (_kind, file, program) => {
+    writeFileSync(join(app, 'processor.cjs'), 'module.exports = async (job) => [job.data, job.lock.held];');
+    expect(run(file, program, join(app, 'processor.cjs'))).toEqual({ true: ['ada', true], false: ['ada', true], errors: [] });
   });
 });
 

@@ -63,6 +63,33 @@ async function main() {
 main();
 `;
 
+const sandbox = `async function main() {
+  const found = { errors: [] };
+  for (const useWorkerThreads of [true, false]) {
+    const name = 'files-' + useWorkerThreads;
+    const connection = 'sqlite:files.db';
+    const queue = new Queue(name, { connection });
+    const worker = new Worker(name, process.argv[2], { connection, useWorkerThreads });
+    worker.on('error', (error) => found.errors.push(error.message));
+    found[useWorkerThreads] = await new Promise((resolve) => {
+      worker.on('completed', (_job, value) => resolve(value));
+      worker.on('failed', (_job, error) => resolve(error.message));
+      void queue.add('welcome', 'ada');
+    });
+    await worker.close();
+    await queue.close();
+  }
+  console.log(JSON.stringify(found));
+}
+main();
+`;
+
+/** Runs a processor in a file, whose path is the argument. */
+export const SANDBOX_ESM = `import { Queue, Worker } from 'holdfast';
+${sandbox}`;
+export const SANDBOX_CJS = `const { Queue, Worker } = require('holdfast');
+${sandbox}`;
+
 /**
  * For programs that bundlers have put together: runs a job once it is known who renews the locks, the thread or, because the thread
  * cannot start, the event loop.
