@@ -78,7 +78,7 @@ test('a process trusts its lock until the moment that it was told, and not after
   expect(lost.lock.held).toBe(false);
 });
 
-test('a worker tells a process to trust a lock for no longer than it does itself', async () => {
+test('a process may trust a lock for as long as its worker at most', async () => {
   const session = await openSession(60_000);
   const lock = lockOn(session);
   expect(Math.round(lock.sureForMs() / 1000)).toBe(59);
