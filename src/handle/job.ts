@@ -42,6 +42,9 @@ export interface JobMaker {
 /** For workers: the store has accepted the outcome of the job's run. Not a method, because users must not call it. */
 export let showSettled: (job: Job, outcome: Outcome) => void;
 
+/** For sandboxes: the steps of the run of the job, in two halves. */
+export let runStepsOf: (job: Job) => Pick<RunSteps, 'begin' | 'record'>;
+
 /** For workers: the recorded steps that the run of the job has not asked for. Undefined if the run has used no step. */
 export let unaskedSteps: (job: Job) => Promise<string[]> | undefined;
 
@@ -51,6 +54,7 @@ export let doomOf: (job: Job) => JobRef | undefined;
 export class Job<Data = Any, Result = Any, Name extends string = string> {
   static {
     showSettled = (job, outcome) => job.#snapshot.settled(outcome);
+    runStepsOf = (job) => job.#steps;
     unaskedSteps = (job) => job.#runSteps?.unasked();
     doomOf = (job) => job.#snapshot.record.doomedBy;
   }

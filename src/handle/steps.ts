@@ -3,7 +3,7 @@
 import { HoldfastError, isRetryable } from '../errors.js';
 import { decode, encode } from '../job/payload.js';
 import { DelayedError } from '../job/signals.js';
-import { parseStoredName, type StepKind, storedName } from '../job/step-names.js';
+import { checkWork, parseStoredName, type StepKind, storedName } from '../job/step-names.js';
 import { MAX_DELAY_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { retryPauseMs } from '../runtime/retry-pause.js';
@@ -51,27 +51,42 @@ export class RunSteps {
   }
 
   async step<T>(name: string, work: (context: StepContext) => T | Promise<T>): Promise<T> {
-    if (typeof work !== 'function') throw invalidOption('step', work, 'a function that does the work of the step');
-    const stored = this.#ask('step', name);
-    const recorded = (await this.#load()).get(stored);
-    if (recorded !== undefined) return decode(recorded) as T;
+    checkWork(work);
+    const begun = await this.begin(name);
+    if ('value' in begun) return begun.value as T;
+    let committed: unknown;
+    const result = await work({
+      ...begun,
+      signal: this.#snapshot.lock.signal,
+      commit: async (value, options) => {
+        await this.#commit(name, value, options);
+        committed = { value };
+      },
+    });
+    return (await this.record(name, committed === undefined ? result : (committed as { value: unknown }).value)) as T;
+  }
+
+  /** Begins a step. Returns its value if it is recorded. */
+  async begin(name: string): Promise<{ value: unknown } | Pick<StepContext, 'key' | 'fence'>> {
+    const recorded = (await this.#load()).get(this.#ask('step', name));
+    if (recorded !== undefined) return { value: decode(recorded) };
     const { lock } = this.#snapshot;
     // A run that must stop does not begin another step.
     lock.signal.throwIfAborted();
-    let committed: string | undefined;
-    const result = await work({
-      key: this.#keyOf(name),
-      fence: lock.fence,
-      signal: lock.signal,
-      commit: async (value, options) => {
-        committed = encodeStep(name, value);
-        const { transaction } = COMMIT_NAMES.checked(options);
-        if (typeof transaction !== 'object' || transaction === null)
-          throw invalidOption('transaction', transaction, 'a transaction of yours');
-        this.#accept(name, (await this.#write(stored, committed, transaction)).status);
-      },
-    });
-    return decode(await this.#record(name, stored, committed ?? encodeStep(name, result))) as T;
+    return { key: this.#keyOf(name), fence: lock.fence };
+  }
+
+  /** Records the result of a step that was begun, and returns what later runs get. */
+  async record(name: string, result: unknown): Promise<unknown> {
+    return decode(await this.#record(name, storedName('step', name), encodeStep(name, result)));
+  }
+
+  async #commit(name: string, value: unknown, options: { transaction: object }): Promise<void> {
+    const text = encodeStep(name, value);
+    const { transaction } = COMMIT_NAMES.checked(options);
+    if (typeof transaction !== 'object' || transaction === null)
+      throw invalidOption('transaction', transaction, 'a transaction of yours');
+    this.#accept(name, (await this.#write(storedName('step', name), text, transaction)).status);
   }
 
   /** The first call hands the job back until the time is over, and rejects, so that the run ends. The run after that goes on. */

@@ -1,7 +1,7 @@
 // The names under which a store keeps what a run has recorded. The first letter says what it is, so that a step and a signal of the same
 // name do not meet.
 import { HoldfastError } from '../errors.js';
-import { show } from '../runtime/check.js';
+import { invalidOption, show } from '../runtime/check.js';
 
 export type StepKind = 'step' | 'sleep' | 'wait' | 'signal' | 'timeout';
 
@@ -27,4 +27,9 @@ export function storedName(kind: StepKind, name: unknown): string {
 export function parseStoredName(stored: string): { kind: StepKind; name: string } | undefined {
   const kind = stored[1] === ':' ? KINDS.get(stored[0] ?? '') : undefined;
   return kind === undefined ? undefined : { kind, name: stored.slice(2) };
+}
+
+/** Checks the function of a step. */
+export function checkWork(work: unknown): void {
+  if (typeof work !== 'function') throw invalidOption('step', work, 'a function that does the work of the step');
 }

@@ -1,7 +1,7 @@
 // One run of a job in a child, as the worker sees it: sends the job, serves the calls of its handler, passes an abort on, and ends the child
 // if the handler does not stop in time.
 import { HoldfastError, isError } from '../errors.js';
-import type { Job } from '../handle/job.js';
+import { type Job, runStepsOf } from '../handle/job.js';
 import { decode } from '../job/payload.js';
 import { show } from '../runtime/check.js';
 import { systemClock } from '../runtime/clock.js';
@@ -11,7 +11,7 @@ import { moment } from '../session/trust.js';
 import type { Carrier } from './carrier.js';
 import { arrived, leaving } from './crossing-error.js';
 import { stuckError } from './ends.js';
-import { type Call, CALLS, type FromChild, type SentJob, type ToChild } from './messages.js';
+import { type Call, CALLS, type FromChild, STEP_CALLS, type StepCall, type SentJob, type ToChild } from './messages.js';
 
 type Settle = (resolve: (value: unknown) => void, reject: (error: Error) => void) => void;
 type CallMessage = Extract<FromChild, { kind: 'call' }>;
@@ -26,7 +26,7 @@ export interface ChildRunOptions {
   onStuck(): void;
 }
 
-const CALLABLE: ReadonlySet<string> = new Set(CALLS);
+const CALLABLE: ReadonlySet<string> = new Set([...CALLS, ...STEP_CALLS]);
 /** A process hears this often, in a third of the time that its lock can be trusted, how long that is. */
 const SHARES = 3;
 const LEAST_PERIOD_MS = 20;
@@ -96,7 +96,7 @@ export class ChildRun {
         throw new HoldfastError('LOCK_LOST', `job.${method}: the run of the job is over. Nothing was changed.`);
       if (!CALLABLE.has(method)) throw new HoldfastError('INVALID_OPTION', `A sandbox cannot call job.${method}.`);
       const given = args.map((text) => (text === null ? undefined : decode(text)));
-      const value = await (run.job as unknown as Record<Call, (...args: unknown[]) => unknown>)[method](...given);
+      const value = await calledOn(run.job, method, given);
       // Before the reply, so that the handler reads the new end after it.
       if (method === 'extendLock') run.#sendTrust();
       return { kind: 'reply', call, ...(value === undefined ? {} : { value: JSON.stringify(value) }) };
@@ -172,4 +172,10 @@ function abortReason(reason: unknown, jobId: string): Error {
   const why = isError(reason) ? reason.message : typeof reason === 'string' ? reason : show(reason);
   const message = why === 'cancelled' || why === '' ? `Job ${jobId} was cancelled.` : `Job ${jobId} was cancelled: ${why}`;
   return new HoldfastError('CANCELLED', message, { jobId, cause: reason });
+}
+
+function calledOn(job: Job, method: Call | StepCall, args: unknown[]): unknown {
+  if (method === 'beginStep') return runStepsOf(job).begin(args[0] as string);
+  if (method === 'recordStep') return runStepsOf(job).record(args[0] as string, args[1]);
+  return (job as unknown as Record<Call, (...args: unknown[]) => unknown>)[method](...args);
 }

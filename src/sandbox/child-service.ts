@@ -9,7 +9,7 @@ import { HeldLock } from '../session/held-lock.js';
 import { SeenSession } from '../session/seen-session.js';
 import type { SessionBuffers } from '../session/session-memory.js';
 import { arrived, leaving } from './crossing-error.js';
-import type { Call, FromChild, SharedLock, ToChild } from './messages.js';
+import type { Call, FromChild, SharedLock, StepCall, ToChild } from './messages.js';
 import { sandboxedJob, type SandboxedProcessor } from './sandboxed-job.js';
 
 type Message<K extends ToChild['kind']> = Extract<ToChild, { kind: K }>;
@@ -72,7 +72,7 @@ export class ChildService {
     const lock = new HeldLock({ session, job: sent, seen, onGrown: () => undefined });
     const run: Run = { number, jobId: sent.id, session, lock, ended: false };
     this.#run = run;
-    const call = (method: Call, args: unknown[]): Promise<unknown> => this.#call(run, method, args);
+    const call = (method: Call | StepCall, args: unknown[]): Promise<unknown> => this.#call(run, method, args);
     this.#runs.run(run, () => {
       let returned: unknown;
       try {
@@ -131,7 +131,7 @@ export class ChildService {
     return v8.getHeapStatistics().used_heap_size > this.#maxHeapBytes * FULL ? { full: true } : {};
   }
 
-  async #call(run: Run, method: Call, args: unknown[]): Promise<unknown> {
+  async #call(run: Run, method: Call | StepCall, args: unknown[]): Promise<unknown> {
     const given = args.slice(0, args.findLastIndex((each) => each !== undefined) + 1);
     const texts = given.map((each, index) =>
       each === undefined ? null : encode(`Argument ${index + 1} of job.${method}`, each),

@@ -32,9 +32,18 @@ export const CALLS = [
   'moveToWaitingChildren',
   'extendLock',
   'discard',
+  'sleep',
+  'waitFor',
+  'steps',
+  'cancel',
+  'complete',
 ] as const satisfies readonly (keyof Job)[];
 
+/** The two halves of `job.step`: its function runs between them, inside the sandbox. */
+export const STEP_CALLS = ['beginStep', 'recordStep'] as const;
+
 export type Call = (typeof CALLS)[number];
+export type StepCall = (typeof STEP_CALLS)[number];
 
 /** A job on its way into a sandbox. `fence` and `token` are those of its lock. */
 export interface SentJob extends JobJson {
@@ -65,7 +74,7 @@ export type FromChild =
   | { kind: 'loaded' }
   | { kind: 'unloadable'; error: CrossingError }
   /** `args`: JSON texts; null stands for undefined. */
-  | { kind: 'call'; run: number; call: number; method: Call; args: (string | null)[] }
+  | { kind: 'call'; run: number; call: number; method: Call | StepCall; args: (string | null)[] }
   /** `full`: the heap is nearly as large as it may be. */
   | { kind: 'done'; run: number; value: string; full?: true }
   | { kind: 'failed'; run: number; error: CrossingError; full?: true }

@@ -11,11 +11,14 @@ import {
   shown,
   showPlain,
 } from '../handle/fields.js';
+import { HoldfastError } from '../errors.js';
 import type { Job } from '../handle/job.js';
+import type { StepContext } from '../handle/steps.js';
+import { checkWork } from '../job/step-names.js';
 import type { JobProgress } from '../handle/job-context.js';
 import type { Any } from '../job/typing.js';
 import type { HeldLock } from '../session/held-lock.js';
-import { type Call, CALLS, type SentJob } from './messages.js';
+import { type Call, CALLS, type SentJob, type StepCall } from './messages.js';
 
 type Field =
   | Exclude<keyof JobFields, 'token'>
@@ -34,7 +37,10 @@ type Field =
   | 'lock';
 
 /** The job that a handler in a file gets. */
-export type SandboxedJob<Data = Any, Result = Any, Name extends string = string> = Pick<Job<Data, Result, Name>, Field | Call>;
+export type SandboxedJob<Data = Any, Result = Any, Name extends string = string> = Pick<
+  Job<Data, Result, Name>,
+  Field | Call | 'step'
+>;
 
 /** The processor that a file exports. */
 export type SandboxedProcessor<Data = Any, Result = Any, Name extends string = string> = (
@@ -43,10 +49,16 @@ export type SandboxedProcessor<Data = Any, Result = Any, Name extends string = s
   signal: AbortSignal,
 ) => Promise<Result> | NoInfer<Result>;
 
-export type Caller = (method: Call, args: unknown[]) => Promise<unknown>;
+export type Caller = (method: Call | StepCall, args: unknown[]) => Promise<unknown>;
 
 /** Decoded up to this length when the job begins, in characters. */
 const AT_ONCE = 1024;
+
+/** A transaction of the sandbox cannot go to the worker. */
+async function refuseCommit(): Promise<never> {
+  const message = 'commit() works only in the process of the worker: use a processor that is a function.';
+  throw new HoldfastError('OPTION_UNSUPPORTED', message, { option: 'transaction' });
+}
 
 class JobInSandbox implements PayloadReader {
   readonly #sent: SentJob;
@@ -97,6 +109,15 @@ class JobInSandbox implements PayloadReader {
   async updateProgress(progress: JobProgress): Promise<void> {
     await this.#call('updateProgress', [progress]);
     Object.assign(this, { progress });
+  }
+
+  /** The function of the step runs here; the worker reads and records. */
+  async step(name: string, work: (context: StepContext) => unknown): Promise<unknown> {
+    checkWork(work);
+    const begun = (await this.#call('beginStep', [name])) as { value: unknown } | Pick<StepContext, 'key' | 'fence'>;
+    if ('value' in begun) return begun.value;
+    const { signal } = (this as unknown as { lock: HeldLock }).lock;
+    return this.#call('recordStep', [name, await work({ ...begun, signal, commit: refuseCommit })]);
   }
 
   discard(): void {

@@ -54,6 +54,40 @@ describe.each(ENGINES)('sandboxes on %s', (engine) => {
       expect((await queue.getJob('written'))?.data).toEqual({ first: true, more: [1, null] });
     });
 
+    test('steps, sleeps and signals work inside, and a recorded step does not run again', async () => {
+      const { queue, worker, file } = await sandboxScene(engine);
+      const { end } = worker(kind);
+      const job = await queue.add('steps', { file: file('steps.txt') });
+      await queue.signal(job.id, 'go', { by: 'a test' });
+      expect(await end(job.id)).toEqual({
+        first: { key: true, fence: true, signal: true },
+        signalled: { by: 'a test' },
+        refused: 'OPTION_UNSUPPORTED',
+        repeated: 'STEP_REPEATED',
+        steps: ['go', 'first', 'nap'],
+      });
+      expect(await written(file('steps.txt'))).toBe('first ');
+      expect((await queue.getJob(job.id))?.attemptsStarted).toBe(2);
+    });
+
+    test('a handler that blocks its loop is ended by timeoutMs, and its job fails as timed out', async () => {
+      const { queue, worker } = await sandboxScene(engine);
+      const { end } = worker(kind, { timeoutMs: 100, sandbox: { graceMs: 50 } });
+      const job = await queue.add('loop', {});
+      expect(await end(job.id)).toMatchObject({ message: expect.stringContaining('timed out after 100 ms') as string });
+      expect(await job.getState()).toBe('failed');
+    });
+
+    test('a cancel from outside aborts the signal of a handler with CANCELLED', async () => {
+      const { queue, worker, file } = await sandboxScene(engine);
+      const { end } = worker(kind);
+      const job = await queue.add('untilAborted', { file: file('began') });
+      await written(file('began'));
+      expect(await queue.cancel(job.id, 'not needed')).toBe(true);
+      expect(await end(job.id)).toMatchObject({ message: 'CANCELLED (cancelled: not needed)' });
+      expect((await queue.getJob(job.id))?.failedReason).toBe('CANCELLED (cancelled: not needed)');
+    });
+
     test('a call with bad input rejects inside with the code that it has outside', async () => {
       const { run } = (await sandboxScene(engine)).worker(kind);
       expect(await run('refused')).toEqual([

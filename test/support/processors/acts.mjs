@@ -27,6 +27,17 @@ export const acts = {
     await job.updateData({ ...job.data, more: [1, null] });
     return { rows, progress: job.progress, data: job.data, state: await job.getState(), active: await job.isActive() };
   },
+  steps: async (job) => {
+    const first = await job.step('first', ({ key, fence, signal }) => {
+      appendFileSync(job.data.file, 'first ');
+      return { key: key.endsWith(':first'), fence: fence === job.lock.fence, signal: signal === job.lock.signal };
+    });
+    await job.sleep('nap', 1);
+    const signalled = await job.waitFor('go');
+    const refused = await job.step('second', ({ commit }) => commit(1, { transaction: {} })).catch(({ code }) => code);
+    const repeated = await job.step('first', () => 1).catch(({ code }) => code);
+    return { first, signalled, refused, repeated, steps: (await job.steps()).map(({ name }) => name) };
+  },
   refused: async (job) => {
     const told = [];
     for (const call of [() => job.updateData(() => 1), () => job.moveToDelayed('soon', job.token), () => job.extendLock(-1)]) {
@@ -84,6 +95,11 @@ export const acts = {
     const { name, code, message } = signal.reason;
     appendFileSync(job.data.file, `\n${JSON.stringify([signal.reason instanceof Error, name, code, message, job.lock.held])}\n`);
     throw new Error('stopped');
+  },
+  untilAborted: async (job, _token, signal) => {
+    appendFileSync(job.data.file, 'began');
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    throw new Error(signal.reason.code);
   },
   held: (job) => {
     appendFileSync(job.data.file, 'began');
