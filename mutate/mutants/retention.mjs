@@ -77,7 +77,7 @@ export const RETENTION = [
   },
   {
     name: 'redis: the age of removeOnFail is taken as milliseconds',
-    file: 'src/store/redis/lua/shared/hand-back.lua',
+    file: 'src/store/redis/lua/shared/fail.lua',
     find: 'rule.age * 1000 or nil',
     replace: 'rule.age or nil',
     tests: conformance('redis'),

@@ -1,5 +1,5 @@
-// Moves and removes jobs from outside a run. A list of ids is one script. A selection works in batches, so no script blocks Redis.
-import { unfinished } from '../unfinished.js';
+// Moves, cancels and removes jobs from outside a run. A list of ids is one script, except for long cancels. A selection works in batches,
+// so no script blocks Redis.
 import { type ChangeStatus, movedList, replyById, replyToSelection } from '../change-reply.js';
 import type { Change, ChangeReply, Selection } from '../contract/index.js';
 import type { Argument } from './driver/driver.js';
@@ -12,14 +12,20 @@ type Removal = Extract<Change, { kind: 'remove' }>;
 
 const STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'state', l: 'locked', n: 'scheduled', t: 'noStep' };
 
+/** Jobs that one script cancels by id: this takes Redis about 3 ms. */
+const CANCELLED_AT_ONCE = 150;
+
 export async function changeById(parts: Parts, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
-  // The names of queues follow that got messages.
-  const [letters = '', ...sentTo] = String(await runById(parts, queue, jobIds, change)).split('\0');
-  if (sentTo.length > 0) await parts.relays.after(queue, sentTo);
-  return replyById(
-    jobIds,
-    Array.from(letters, (letter) => STATUSES[letter] as ChangeStatus),
-  );
+  const statuses: ChangeStatus[] = [];
+  const most = change.kind === 'cancel' ? CANCELLED_AT_ONCE : jobIds.length;
+  for (let first = 0; first < jobIds.length; first += most) {
+    const reply = String(await runById(parts, queue, jobIds.slice(first, first + most), change));
+    // The names of queues follow that got messages.
+    const [letters = '', ...sentTo] = reply.split('\0');
+    if (sentTo.length > 0) await parts.relays.after(queue, sentTo);
+    for (const letter of letters) statuses.push(STATUSES[letter] as ChangeStatus);
+  }
+  return replyById(jobIds, statuses);
 }
 
 function runById({ run }: Parts, queue: string, jobIds: string[], change: Change): Promise<unknown> {
@@ -41,7 +47,7 @@ function runById({ run }: Parts, queue: string, jobIds: string[], change: Change
     case 'revoke':
       return run('revoke', queue, [freeText(change.reason), ...jobIds]);
     case 'cancel':
-      return unfinished('cancel');
+      return run('cancel', queue, [freeText(change.reason), 'i', ...jobIds]);
   }
 }
 
@@ -59,6 +65,7 @@ function resetsOf(change: Change): [made: number, started: number] {
 export async function changeSelected(parts: Parts, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
   if (change.kind === 'remove') return removeSelected(parts, queue, selection, change);
   if (change.kind === 'send') return replyToSelection(await sendSelected(parts, queue, selection, change.to), selection);
+  if (change.kind === 'cancel') return replyToSelection(await cancelSelected(parts, queue, selection, change.reason), selection);
   const list = movedList(change, selection);
   const resets = resetsOf(change);
   const moved = await eachBatch({ ...selection, lists: list === undefined ? [] : [list] }, (batch) =>
@@ -74,4 +81,11 @@ async function removeSelected(parts: Parts, queue: string, selection: Selection,
   // Only records that no job matched.
   if (gone.length === 0) await parts.run('clear', queue, [LETTER.completed, '', 0, 0]);
   return replyToSelection(gone, selection);
+}
+
+/** Returns the ids of the jobs that were cancelled. Finished jobs cannot be. */
+function cancelSelected(parts: Parts, queue: string, selection: Selection, reason: string): Promise<string[]> {
+  const lists = selection.lists.filter((list) => list !== 'completed' && list !== 'failed');
+  const args = [freeText(reason), 'l'];
+  return eachBatch({ ...selection, lists }, (batch) => runBatch(parts, queue, 'cancel', [...args, ...batch]), true);
 }

@@ -1,6 +1,6 @@
 // Reads the event log of a queue, which lua/shared/queue.lua writes: one entry per script, with records of a letter and texts.
 import { REPLY_BYTES } from '../budget.js';
-import { type EventName, type EventsReply, STALLED_REASON, type StoredEvent } from '../contract/index.js';
+import type { EventName, EventsReply, StoredEvent } from '../contract/index.js';
 import type { Runner } from './driver/runner.js';
 
 /** An event of a record. Without a name of its own it is an event of a user, whose name is in the record. */
@@ -35,6 +35,7 @@ const KINDS: Record<string, Kind> = {
       ['retries-exhausted', {}, 'attemptsMade'],
     ],
   },
+  A: { texts: ['jobId', 'failedReason', 'prev'], events: [['failed', {}, 'failedReason', 'prev']] },
   R: { texts: ['jobId', 'failedReason'], events: [['waiting', ACTIVE, 'failedReason']] },
   L: { texts: ['jobId', 'delay', 'failedReason'], events: [['delayed', {}, 'delay', 'failedReason']] },
   Y: { texts: ['jobId', 'delay'], events: [['delayed', {}, 'delay']] },
@@ -148,8 +149,10 @@ function addLosses(events: StoredEvent[], text: string): void {
   const losses = JSON.parse(text) as (object | null)[];
   let loss: object | null = null;
   for (const event of events) {
-    if (event.name === 'stalled') loss = losses.shift() ?? null;
-    const lost = event.name === 'stalled' || (event.name === 'failed' && event['failedReason'] === STALLED_REASON);
-    if (lost && loss !== null) event['lostBy'] = JSON.stringify(loss);
+    const isStall = event.name === 'stalled';
+    if (isStall) loss = losses.shift() ?? null;
+    // A failure for a stall directly follows that stall.
+    if (loss !== null && (isStall || event.name === 'failed')) event['lostBy'] = JSON.stringify(loss);
+    if (!isStall) loss = null;
   }
 }

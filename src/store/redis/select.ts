@@ -12,16 +12,17 @@ type Batch = [list: string, age: Argument, limit: number, position: number];
 
 /**
  * Calls `work` for one batch after the other and one list after the other, until the limit is reached. It skips active jobs, because they
- * are locked. Returns the ids that `work` returned.
+ * are locked, unless `withActive` is true. Returns the ids that `work` returned.
  */
 export async function eachBatch(
   { lists, olderThanMs, limit }: Selection,
   work: (batch: Batch) => Promise<unknown>,
+  withActive = false,
 ): Promise<string[]> {
   const begun = performance.now();
   const all: string[] = [];
   for (const list of new Set(lists)) {
-    if (list === 'active') continue;
+    if (list === 'active' && !withActive) continue;
     for (let position = 0; position >= 0 && all.length < limit; ) {
       // The age counts from the first batch on: otherwise newer jobs would become old enough while the batches run.
       const age = olderThanMs === undefined ? '' : Math.ceil(olderThanMs + performance.now() - begun);
@@ -41,8 +42,8 @@ export async function runBatch({ run, relays }: Parts, queue: string, name: Scri
   return reply;
 }
 
-/** The letter that choose.lua knows a list by. */
-function letterOf(list: Exclude<ListName, 'active'>): string {
+/** The letter that choose.lua knows a list by; `a` is known by choose-active.lua. */
+function letterOf(list: ListName): string {
   if (list === 'waiting-children') return 'k';
   return list === 'prioritized' ? 'p' : LETTER[list];
 }

@@ -61,13 +61,19 @@ async function renewPart(
   indexes.forEach((index, at) => {
     const notices = raw[at];
     const { id } = renewals[index] as Renewal;
-    if (Array.isArray(notices)) replies[index] = { alive: true, notices: notices.map((text) => readNotice(id, text)) };
+    if (Array.isArray(notices)) replies[index] = { alive: true, notices: readNotices(id, notices) };
   });
 }
 
+/** Both kinds share one row of numbers, and each comes in order. */
+function readNotices(session: string, texts: string[]): Notice[] {
+  return texts.map((text) => readNotice(session, text)).sort((a, b) => a.number - b.number);
+}
+
 function readNotice(session: string, text: string): Notice {
-  const [number, jobId = '', fence, reason = ''] = text.split('\0');
-  return { number: Number(number), kind: 'revoked', jobId, token: tokenOf(session, Number(fence)), fence: Number(fence), reason };
+  const [number, jobId = '', fence, reason = '', cancelled] = text.split('\0');
+  const kind = cancelled === undefined ? 'revoked' : 'cancelled';
+  return { number: Number(number), kind, jobId, token: tokenOf(session, Number(fence)), fence: Number(fence), reason };
 }
 
 export async function closeSessions({ run, relays }: Parts, sessions: SessionRef[], how: SessionEnd): Promise<void> {
@@ -88,7 +94,8 @@ export async function checkSessions(run: Runner, sessions: SessionRef[]): Promis
     const ids = indexes.map((index) => (sessions[index] as SessionRef).id);
     const raw = (await run('check-sessions', queue, ids)) as number[];
     indexes.forEach((index, at) => {
-      replies[index] = { unsuspected: raw[at] === 1, noticed: false };
+      const bits = raw[at] ?? 0;
+      replies[index] = { unsuspected: bits % 2 === 1, noticed: bits >= 2 };
     });
   });
   await Promise.all(work);

@@ -8,6 +8,7 @@ export type ScriptName =
   | 'acquire'
   | 'add'
   | 'add-family'
+  | 'cancel'
   | 'change'
   | 'check-sessions'
   | 'children'

@@ -1,4 +1,4 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules metrics locks leave ending retention hand-back sessions names
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules metrics locks leave ending retention failing hand-back sessions names
 -- Ends a session at its owner's request and hands back all its locks, at most BITE per call.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: id of the session, crashed (1: each job handed back counts as a stall).

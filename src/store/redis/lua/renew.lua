@@ -1,14 +1,26 @@
 -- use: clock tools counters queue expiry
 -- Renews sessions. A renewal writes the same few fields, however many locks the session holds, and never revives an ended session.
 -- KEYS: tag, the hash tag of the queue.
--- ARGV: presence ('': no crash hint), then for each session: id, acked (number of the last revocation that the owner has
+-- ARGV: presence ('': no crash hint), then for each session: id, acked (number of the last notice that the owner has
 --   processed), slots ('': unchanged).
--- Returns for each session 0 if it has ended, else its revocations: each is number, job id, fence and reason with NUL between.
+-- Returns for each session 0 if it has ended, else its notices (see notices.lua): each is number, job id, fence and reason with NUL between,
+-- and NUL c behind those of cancelled jobs.
+local function noticesOf(id, acked, lastAcked)
+  local revoked, cancelled = key('revoked:' .. id), key('cancelled:' .. id)
+  if tonumber(acked) > tonumber(lastAcked or 0) then call('HSET', key('s:' .. id), 'acked', acked) end
+  call('ZREMRANGEBYSCORE', revoked, '-inf', acked)
+  call('ZREMRANGEBYSCORE', cancelled, '-inf', acked)
+  local list = call('ZRANGE', revoked, 0, -1)
+  for _, notice in ipairs(call('ZRANGE', cancelled, 0, -1)) do list[#list + 1] = notice .. '\0c' end
+  return list
+end
+
 local replies = {}
 for at = 2, #ARGV, 3 do
   local id, acked, slots = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local own = key('s:' .. id)
-  local duration, ended, revoked, suspected = unpack(call('HMGET', own, 'duration', 'ended', 'revoked', 'suspected'))
+  local duration, ended, noticed, suspected, lastAcked =
+    unpack(call('HMGET', own, 'duration', 'ended', 'revoked', 'suspected', 'acked'))
   if not duration or ended then
     replies[#replies + 1] = 0
   else
@@ -21,13 +33,7 @@ for at = 2, #ARGV, 3 do
       call('HSET', key('slots'), id, slots)
       if queue.cap > 0 then offer() end
     end
-    local list = {}
-    if revoked ~= '0' then
-      local revocations = key('revoked:' .. id)
-      call('ZREMRANGEBYSCORE', revocations, '-inf', acked)
-      list = call('ZRANGE', revocations, 0, -1)
-    end
-    replies[#replies + 1] = list
+    replies[#replies + 1] = noticed == '0' and {} or noticesOf(id, acked, lastAcked)
   end
 end
 save()

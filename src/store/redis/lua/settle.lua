@@ -1,4 +1,4 @@
--- use: clock run-texts counters plain-settle plain-complete plain-children plain-groups plain-turns plain-asides plain-grant plain-write plain-group-write plain-reply plain-ends plain-save tools queue jobs groups lanes keys places enter marks marking families entries schedules metrics locks leave expiry reassure retention special claim-places claim claim-request outcomes
+-- use: clock run-texts counters plain-settle plain-complete plain-children plain-groups plain-turns plain-asides plain-grant plain-write plain-group-write plain-reply plain-ends plain-save tools queue jobs groups lanes keys places enter marks marking families entries schedules metrics locks leave expiry reassure retention failing special claim-places claim claim-request outcomes
 -- Settles outcomes, then claims; either part may be absent. A repeated settle (same caller and seq) returns the first results.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: 1 caller ('': none, as in a claim alone), 2 seq, 3 lane, 4 withClaim (1 or 0), 5–10 the claim request (see `claimRequest` in

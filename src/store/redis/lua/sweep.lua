@@ -1,10 +1,10 @@
--- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules metrics locks leave ending retention hand-back sessions names
+-- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules metrics locks leave ending retention failing hand-back sessions names
 -- Sweeps: ends expired sessions, and takes dead locks from their owners. Idempotent; any worker may call it.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: limit, the sessions to end and the locks to hand back at most (never more than 100 each).
 -- Returns a list of four, or of six in a queue with families:
 --   stalled   ids of jobs that count a stall and wait again
---   failed    ids of jobs that failed, because they stalled too often
+--   failed    ids of jobs that failed, because they stalled too often or were cancelled
 --   more      1 if more sessions or locks are dead, else 0
 --   lostBy    LostBy (JSON) of the stalled jobs, then of the failed jobs
 --   sentTo    queues that the script has sent messages to

@@ -11,6 +11,9 @@ end
 
 function marking.read(id) return marking.parse(call('HGET', key('extra'), id)) end
 
+-- Returns the text that it has written.
 function marking.write(id, marks, fields)
-  call('HSET', key('extra'), id, digits(marks) .. ',' .. (next(fields) and cjson.encode(fields) or '{}'))
+  local text = digits(marks) .. ',' .. (next(fields) and cjson.encode(fields) or '{}')
+  call('HSET', key('extra'), id, text)
+  return text
 end

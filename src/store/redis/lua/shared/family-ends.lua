@@ -37,14 +37,15 @@ end
 -- informed: children whose parents know of their end, so that a removal in the same script need not be told.
 local informed = {}
 
--- Does what the end of a job means for other queues. how: state (c or f), text (the result or the reason), made, and token of the run.
+-- Does what the end of a job means for other queues. how: state (c or f), text (the result or the reason), made, token of the run, and
+-- whether the job was cancelled: then it sends no letter.
 function family.ended(id, extra, how)
   local marks, fields = family.parse(extra)
   if has(marks, DOOMED) then
     marks, fields.x = marks - DOOMED, nil
     family.write(id, marks, fields)
   end
-  if how.state == 'f' and has(marks, LETTER) then family.sendLetter(id, fields.l, how) end
+  if how.state == 'f' and has(marks, LETTER) and not how.isCancelled then family.sendLetter(id, fields.l, how) end
   informed[id] = true
   for _, parent in ipairs(family.parentsOf(marks, fields)) do
     if not family.tellEnd(parent, id, how.state, how.text) then informed[id] = nil end

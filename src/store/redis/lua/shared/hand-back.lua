@@ -1,19 +1,6 @@
 -- Moves active jobs that have no outcome of their owner: `giveBack` for jobs that were handed back or revoked (no stall), `stall` for
--- jobs whose owner is dead (counts as a stall).
+-- jobs whose owner is dead (counts as a stall). Cancelled jobs fail instead.
 local STALLED_REASON = 'job stalled more than allowable limit'
-
--- Reads removeOnFail from the job's options, for a failure that no worker reports. Returns count and age in ms, each nil if it does not
--- limit.
-local function keepOnFail(id)
-  local text = call('HGET', key('job'), id)
-  local opts = text and match(text, '^[^%z]*%z[^%z]*%z([^%z]*)%z')
-  local ok, options = pcall(cjson.decode, opts or '{}')
-  local rule = ok and type(options) == 'table' and options.removeOnFail
-  if rule == true then return 0 end
-  if type(rule) == 'number' then return rule end
-  if type(rule) ~= 'table' then return end
-  return type(rule.count) == 'number' and rule.count or nil, type(rule.age) == 'number' and rule.age * 1000 or nil
-end
 
 -- Makes jobs wait again in front of all others. `jobs` is in claim order, and the jobs wait in this order.
 local function toFront(jobs)
@@ -21,38 +8,26 @@ local function toFront(jobs)
   store(jobs)
 end
 
-local function giveBack(jobs)
-  for i = 1, #jobs do
-    leave(jobs[i])
-    tell(1, 'B', jobs[i].id)
-  end
-  flushUnlocked()
-  toFront(jobs)
-end
+-- Returns why a job was cancelled; nil or false if it was not.
+local function cancelled(job) return job.marked and openMarking().cancelled(job) end
 
--- Fails jobs over their stall limit. It trims the list of failed jobs once for all of them: trimming for each job could work off a long
--- list within one script.
-local function failStalled(jobs)
-  if settings and #jobs > 0 then openMetrics().count('failed', #jobs) end
-  local kept, ids, gone, reasons, most, age = {}, {}, {}, {}, nil, nil
+local function giveBack(jobs)
+  local back, failed = {}, {}
   for i = 1, #jobs do
     local job = jobs[i]
-    local count, ageMs = keepOnFail(job.id)
-    if count == 0 then
-      gone[#gone + 1] = job.id
+    local reason = cancelled(job)
+    if reason then
+      openFailing().cancel(job, reason)
+      failed[#failed + 1] = job
     else
-      job.state, job.finished = 'f', digits(floor(now))
-      kept[#kept + 1], ids[#ids + 1] = job, job.id
-      reasons[#reasons + 1], reasons[#reasons + 2] = job.id, STALLED_REASON
-      most, age = least(most, count), least(age, ageMs)
+      leave(job)
+      tell(1, 'B', job.id)
+      back[#back + 1] = job
     end
   end
-  erase(gone)
-  if #kept == 0 then return end
-  many('HSET', key('reason'), reasons)
-  set('sides', 1)
-  store(kept)
-  putFinished('failed', ids, most, age)
+  flushUnlocked()
+  if #failed > 0 then failing.store(failed) end
+  toFront(back)
 end
 
 -- LostBy of each stalled job, in the order of their events. It is the last record of the entry: readers of older versions, which do not
@@ -67,7 +42,7 @@ local function lossOf(owner, job)
   return owner.prefix and owner.prefix .. found .. '"}' or 'null'
 end
 
--- Counts a stall for each job; the jobs wait again, or fail over the limit. `ownerOf` returns for a session how often its jobs may stall
+-- Counts a stall for each job; the jobs wait again, or fail over the limit or if they were cancelled. `ownerOf` returns for a session how often its jobs may stall
 -- (`stalls`), and the owner for LostBy. Returns the ids that wait, the ids that failed, and LostBy of both in this order.
 local function stall(jobs, ownerOf)
   local stalled, failed, over, lost = {}, {}, {}, {}
@@ -84,22 +59,23 @@ local function stall(jobs, ownerOf)
     job.stalls = job.stalls + 1
     local token = job.token
     leave(job)
-    if job.stalls <= owner.stalls then
+    local reason = cancelled(job) or job.stalls > owner.stalls and STALLED_REASON
+    if not reason then
       tell(2, 'S', job.id)
       stalled[#stalled + 1] = job
     else
-      tell(2, 'Z', job.id, STALLED_REASON)
-      ended(job, { state = 'f', text = STALLED_REASON, made = job.made, token = token })
+      tell(2, 'Z', job.id, reason)
+      openFailing().fail(job, reason, token)
       over[#over + 1] = job
     end
   end
   flushUnlocked()
   if #lost > 0 then
-    -- Write LostBy before `failStalled` erases the jobs that are not kept, so that it is erased with them.
+    -- Write LostBy before `failing.store` erases the jobs that are not kept, so that it is erased with them.
     many('HSET', key('lost'), lost)
     set('sides', 1)
   end
-  failStalled(over)
+  if #over > 0 then failing.store(over) end
   toFront(stalled)
   local ids, lostBy = {}, {}
   for i = 1, #stalled do ids[i], lostBy[i] = stalled[i].id, stalled[i].loss end

@@ -21,12 +21,6 @@ end
 
 local function countsText(counts) return counts.last .. ',' .. counts.size .. ',' .. counts.bytes end
 
--- Returns whether a step of this name is recorded.
-function marking.hasStep(job, name)
-  local counts = countsOf(job)
-  return counts.any and call('HEXISTS', counts.hash, '=' .. name) == 1
-end
-
 -- Records a step unless the name is recorded. Returns the recorded value; nil if there is no room. The caller stores the job.
 function marking.record(job, name, value)
   local counts, field = countsOf(job), '=' .. name
@@ -45,6 +39,14 @@ function marking.record(job, name, value)
   counts.last, counts.size, counts.bytes = counts.last + 1, counts.size + 1, bytes
   call('HSET', counts.hash, field, counts.last .. '\0' .. value, '#', countsText(counts))
   return value
+end
+
+-- Records the step of an owner that delays the job. Returns why the delay is refused: r the signal that it awaits has come, f there is no room.
+function marking.recordDelay(job, name, value, awaits)
+  local counts = countsOf(job)
+  if awaits and counts.any and call('HEXISTS', counts.hash, '=' .. awaits) == 1 then return 'r' end
+  if not marking.record(job, name, value) then return 'f' end
+  job.stalls = '0'
 end
 
 -- Deletes a step and all later ones. Returns false if there is no such step.

@@ -95,6 +95,7 @@ local function ended(job, how)
   if not job.marked then return end
   local extra = call('HGET', key('extra'), job.id)
   local marks = tonumber(match(extra or '', '^%d+')) or 0
+  if marks % (2 * CANCELLED) >= CANCELLED then extra, how.isCancelled = openMarking().clearCancel(job.id, extra), true end
   if queue.layout > 5 then openFamily().ended(job.id, extra, how) end
   if marks % (2 * UNIQUE) >= UNIQUE then release(job) end
   if marks % (2 * IS_NEXT) >= IS_NEXT then openSchedules().ended(job) end

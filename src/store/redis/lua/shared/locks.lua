@@ -31,7 +31,7 @@ local function tidy(session)
   if openSession(session) then return end
   local held = call('EXISTS', key('bound:' .. session), key('ending:' .. session), key('held:' .. session), key('lined:' .. session))
   if held > 0 then return end
-  call('UNLINK', key('s:' .. session), key('revoked:' .. session))
+  call('UNLINK', key('s:' .. session), key('revoked:' .. session), key('cancelled:' .. session))
   call('ZREM', key('reaped'), session)
   call('SREM', key('holders'), session)
 end

@@ -6,6 +6,8 @@ local finishes, finishedOn = 0, digits(floor(now))
 -- The writes of all outcomes, collected so that each hash gets one command.
 local runs, values, reasons, stacks, gone = {}, {}, {}, {}, {}
 local lists, keep = { c = {}, f = {} }, { c = {}, f = {} }
+-- Jobs that fail because they were cancelled and would wait again.
+local cancelled = {}
 
 local function append(list, id, text)
   local size = #list
@@ -45,6 +47,12 @@ end
 -- Moves an active job that is not plain, or that does not finish. Returns its run text; false if the job is not kept.
 local function settleOther(series, job, at)
   local kind, token = series.kind, job.token
+  local reason = kind ~= 'c' and kind ~= 'f' and job.marked and openMarking().cancelled(job)
+  if reason then
+    openFailing().cancel(job, reason)
+    finishes, cancelled[#cancelled + 1] = finishes + 1, job
+    return encode(job)
+  end
   leave(job)
   if kind == 'c' or kind == 'f' then
     job.state, job.finished, job.token, job.made = kind, finishedOn, token, digits(job.made + 1)
@@ -78,17 +86,9 @@ local function settleOther(series, job, at)
   return encode(job)
 end
 
--- Records the step of a delay. Returns why the steps of the job refuse the outcome; nil if they do not.
-local function recordStep(job, at)
-  local name, value, awaits = ARGV[at + 3], ARGV[at + 4], match(ARGV[at + 5], '^=(.*)$')
-  if awaits and openMarking().hasStep(job, awaits) then return 'r' end
-  if not openMarking().record(job, name, value) then return 'f' end
-  job.stalls = '0'
-end
-
--- Returns why the children or the steps of an active job refuse the outcome; nil if they do not.
+-- Returns why the children or the steps of an active job refuse the outcome; nil if they do not. Records the step of the outcome.
 local function refusalOf(kind, job, at)
-  if kind == 's' then return recordStep(job, at) end
+  if kind == 's' then return openMarking().recordDelay(job, ARGV[at + 3], ARGV[at + 4], match(ARGV[at + 5], '^=(.*)$')) end
   local child = ARGV[at + 2]
   if kind ~= 'k' and (kind ~= 'c' or not job.marked or queue.layout < 6) then return nil end
   return openFamily().refusal(job.id, kind, kind == 'k' and child ~= '' and child or nil)
@@ -185,6 +185,7 @@ local function settleAll()
     set('sides', 1)
   end
   erase(gone)
+  if #cancelled > 0 then failing.store(cancelled) end
   for kind, list in pairs(lists) do
     if #list > 0 then putFinished(STATES[kind], list, keep[kind].count, keep[kind].age) end
   end
