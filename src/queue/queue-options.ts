@@ -33,8 +33,9 @@ export interface QueueOptions extends QueueBaseOptions, SessionOptions {
 
 export interface TransactionOption {
   /**
-   * Adds inside this transaction: if it is rolled back, the job was never added. Takes a pg client with an open transaction, a transaction
-   * of Knex, Kysely or Drizzle, or any object with `query(text, values)`. PostgreSQL only. Others see the job after the commit.
+   * Adds inside this transaction: if it is rolled back, the job was never added. Others see the job after the commit. On PostgreSQL: a pg
+   * client with an open transaction, a transaction of Knex, Kysely or Drizzle, or any object with `query(text, values)`. On SQLite: a
+   * connection of yours to the same file, with an open transaction. Other stores refuse it.
    */
   transaction?: object;
 }

@@ -32,7 +32,7 @@ export class SqliteStore extends Door<Engine> {
     durable: true,
     crashHints: true,
     inline: false,
-    transactions: false,
+    transactions: true,
     families: true,
   };
   readonly #options: Required<SqliteStoreOptions>;

@@ -1,4 +1,5 @@
-// The verbs of the SQLite store. Writes go through the committer and share transactions. Reads run at once; large reads take turns with
+// The verbs of the SQLite store. Writes go through the committer and share transactions, except for those that join a transaction of the
+// user's (state/guests.ts). Reads run at once; large reads take turns with
 // the event loop (state/read-turns.ts).
 // No code here may await inside a transaction, because the connection of the lock thread would wait for that transaction.
 import { replyById, replyToSelection } from '../change-reply.js';
@@ -10,7 +11,11 @@ import type { QueueState } from './state/queue-state.js';
 import type { Transaction } from './state/transaction.js';
 
 export const operations: Operations<Engine> = {
-  add: (engine, queue, jobs, call) => {
+  add: (engine, queue, jobs, call, transaction) => {
+    if (transaction !== undefined)
+      return engine.guests.join(transaction, (parts, joined) =>
+        jobs.length === 0 ? [] : parts.adding.add(joined, queue, jobs, call),
+      );
     const bytes = sum(jobs, ({ data }) => data.length);
     return write(engine, (transaction) => engine.adding.add(transaction, queue, jobs, call), { bytes });
   },
@@ -20,8 +25,10 @@ export const operations: Operations<Engine> = {
       look: () => claiming.look(queues.peek(queue), request, clock.now()),
     });
   },
-  settle: async (engine, queue, outcomes, call, claim) => {
-    const { settling, claiming } = engine;
+  settle: async (engine, queue, outcomes, call, claim, transaction) => {
+    const { settling, claiming, guests } = engine;
+    if (transaction !== undefined)
+      return guests.join(transaction, (parts, joined) => parts.settling.settle(joined, queue, outcomes));
     const bytes = sum(outcomes, (outcome) => (outcome.kind === 'completed' ? outcome.value.length : 0));
     const reply = await write(engine, (transaction) => settling.settle(transaction, queue, outcomes, call, claim), { bytes });
     if (claim === undefined || reply.claimed?.more !== true || reply.claimed.jobs.length > 0) return reply;
@@ -76,8 +83,12 @@ export const operations: Operations<Engine> = {
     writeEach(engine, locks, (transaction, lock) => engine.namedLocks.letGo(transaction, queue, lock)),
   configure: (engine, queue, settings) =>
     write(engine, (transaction) => engine.controlling.configure(transaction, queue, settings)),
-  write: (engine, queue, writes) =>
-    writeEach(engine, writes, (transaction, one) => engine.writing.write(transaction, queue, one), sum(writes, bytesOf)),
+  write: (engine, queue, writes, within) => {
+    if (within !== undefined)
+      return engine.guests.join(within, (parts, joined) => writes.map((one) => parts.writing.write(joined, queue, one)));
+    const bytes = sum(writes, bytesOf);
+    return writeEach(engine, writes, (transaction, one) => engine.writing.write(transaction, queue, one), bytes);
+  },
   change: async (engine, queue, target, change) => {
     const { changing } = engine;
     if (Array.isArray(target))

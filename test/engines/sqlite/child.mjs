@@ -18,6 +18,15 @@ const commands = {
     }
     return done;
   },
+  /** Answers when it first wakes, in ms since the epoch. */
+  waking(queue) {
+    return new Promise((resolve) => {
+      const stop = store.watch(queue, () => {
+        stop();
+        resolve(performance.timeOrigin + performance.now());
+      });
+    });
+  },
 };
 
 process.on('message', async ({ number, verb, args }) => {

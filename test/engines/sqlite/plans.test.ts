@@ -1,35 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { Adding } from '../../../src/store/sqlite/add.js';
-import { Callers } from '../../../src/store/sqlite/state/callers.js';
-import { Changing } from '../../../src/store/sqlite/change.js';
-import { Claiming } from '../../../src/store/sqlite/claim.js';
 import { type Database, loadDriver } from '../../../src/store/sqlite/driver/load.js';
-import { Entering } from '../../../src/store/sqlite/state/enter.js';
-import { Entries } from '../../../src/store/sqlite/state/entries.js';
-import { EventLog } from '../../../src/store/sqlite/events.js';
-import { Failing } from '../../../src/store/sqlite/state/fail.js';
-import { Inspecting } from '../../../src/store/sqlite/inspect.js';
-import { Groups } from '../../../src/store/sqlite/state/groups.js';
-import { KeyGroups } from '../../../src/store/sqlite/state/key-groups.js';
-import { Leaving } from '../../../src/store/sqlite/leave.js';
-import { Locks } from '../../../src/store/sqlite/lock.js';
-import { LostGroups } from '../../../src/store/sqlite/state/lost-groups.js';
-import { LostLinks } from '../../../src/store/sqlite/state/lost-links.js';
-import { MinuteCounts } from '../../../src/store/sqlite/state/minute-counts.js';
-import { NamedLocks } from '../../../src/store/sqlite/named-lock.js';
 import { Peers } from '../../../src/store/sqlite/liveness/presence.js';
+import { Parts } from '../../../src/store/sqlite/state/parts.js';
+import { startClock } from '../../../src/store/sqlite/state/clock.js';
+import { systemClock } from '../../../src/runtime/clock.js';
 import { Probing } from '../../../src/store/sqlite/probe.js';
-import { QueueTable } from '../../../src/store/sqlite/state/queue-state.js';
-import { Retention } from '../../../src/store/sqlite/retention.js';
-import { Rules } from '../../../src/store/sqlite/state/rules.js';
-import { Scheduling } from '../../../src/store/sqlite/schedule.js';
-import { Schedules } from '../../../src/store/sqlite/state/schedules.js';
-import { Selecting } from '../../../src/store/sqlite/select.js';
-import { Sessions } from '../../../src/store/sqlite/session.js';
-import { Settling } from '../../../src/store/sqlite/settle.js';
-import { Steps } from '../../../src/store/sqlite/state/steps.js';
-import { Sweeping } from '../../../src/store/sqlite/sweep.js';
-import { Writing } from '../../../src/store/sqlite/write.js';
 import { afterwards, newFile, openStore } from './support.js';
 
 /** How SQLite would carry out each statement of the engine. */
@@ -49,34 +24,8 @@ async function plans(): Promise<{ sql: string; plan: string }[]> {
     close: () => {},
     inTransaction: false,
   };
-  const callers = new Callers(recorder);
-  const keyGroups = new KeyGroups(recorder);
-  const groups = new Groups(recorder, new Rules(recorder));
-  const namedLocks = new NamedLocks(recorder);
-  const entries = new Entries(recorder);
-  const entering = new Entering(recorder, groups);
-  const schedules = new Schedules(recorder, () => 0);
-  const steps = new Steps(recorder);
-  const leaving = new Leaving(recorder, { entries, entering, schedules, steps });
-  const retention = new Retention(recorder, leaving);
-  const failing = new Failing(recorder, leaving, retention);
-  const selecting = new Selecting(recorder);
-  const claiming = new Claiming(recorder, { callers, keyGroups, groups, leaving, schedules });
-  new EventLog(recorder);
-  new Writing(recorder, leaving, steps);
-  new Adding(recorder, { callers, entering, entries, leaving });
-  const minutes = new MinuteCounts(recorder);
-  new Inspecting(recorder, { entries, schedules, minutes, groups, steps });
-  new QueueTable(recorder, { keyGroups, groups, minutes });
-  new Settling(recorder, callers, claiming, { leaving, retention, steps, failing });
-  const locks = new Locks(recorder, leaving, failing);
-  const sessions = new Sessions(recorder, { callers, locks, namedLocks });
-  const lostGroups = new LostGroups(recorder, groups);
-  const lostLinks = new LostLinks(recorder, leaving.families);
-  new Sweeping(recorder, { callers, sessions, locks, namedLocks, entries, schedules, lostGroups, lostLinks });
-  new Changing(recorder, { selecting, leaving, locks, steps, failing });
+  const { schedules } = new Parts(recorder, startClock(db, systemClock));
   new Probing(recorder, new Peers(driver, file), schedules);
-  new Scheduling(recorder, schedules, entering, leaving);
   return statements.map((sql) => {
     const values = Array.from(sql.matchAll(/\?/g), () => 0);
     const rows = db.prepare<[number, number, number, string]>(`EXPLAIN QUERY PLAN ${sql}`).all(...values);

@@ -23,19 +23,23 @@ export async function loadBetterSqlite3(): Promise<Driver> {
   loadNative(Binding);
   return {
     name: 'better-sqlite3',
-    open(file, options) {
-      const db = new Binding(file, { timeout: 0, fileMustExist: options?.mustExist ?? false });
-      return new LazyDatabase({
-        compile(sql) {
-          const statement = db.prepare(sql);
-          return statement.reader ? statement.raw() : statement;
-        },
-        exec: (sql) => void db.exec(sql),
-        close: () => void db.close(),
-        isInTransaction: () => db.inTransaction,
-      });
-    },
+    open: (file, options) => over(new Binding(file, { timeout: 0, fileMustExist: options?.mustExist ?? false })),
+    adopt: (connection) => (connection instanceof Binding ? over(connection) : undefined),
   };
+}
+
+function over(db: InstanceType<Package>): LazyDatabase {
+  return new LazyDatabase({
+    compile(sql) {
+      const statement = db.prepare(sql);
+      // A user may have set this for the whole connection.
+      statement.safeIntegers(false);
+      return statement.reader ? statement.raw() : statement;
+    },
+    exec: (sql) => void db.exec(sql),
+    close: () => void db.close(),
+    isInTransaction: () => db.open && db.inTransaction,
+  });
 }
 
 /**

@@ -23,6 +23,11 @@ export function isCutLog(error: unknown): boolean {
   return resultCode(error) === 'SQLITE_IOERR_SHORT_READ';
 }
 
+/** Returns whether the connection, or the file, may only be read. */
+export function isReadOnly(error: unknown): boolean {
+  return is(resultCode(error) ?? '', 'READONLY');
+}
+
 export function toStoreError(error: unknown, path: string): HoldfastError {
   if (error instanceof HoldfastError) return error;
   const code = resultCode(error);

@@ -14,10 +14,13 @@ interface NodeDatabase {
   exec(sql: string): void;
   close(): void;
   readonly isTransaction: boolean;
+  /** Not in every runtime. */
+  readonly isOpen?: boolean;
 }
 
 interface NodeStatement extends Compiled {
   setReturnArrays(enabled: boolean): void;
+  setReadBigInts(enabled: boolean): void;
 }
 
 export async function loadNodeSqlite(): Promise<Driver> {
@@ -31,20 +34,24 @@ export async function loadNodeSqlite(): Promise<Driver> {
 export function driverOver(name: DriverName, { DatabaseSync }: NodeSqlite): Driver {
   return {
     name,
-    open(path, options) {
-      const db = new DatabaseSync(options?.mustExist === true ? `${pathToFileURL(path).href}?mode=rw` : path);
-      return new LazyDatabase({
-        compile(sql) {
-          const statement = db.prepare(sql);
-          statement.setReturnArrays(true);
-          return statement;
-        },
-        exec: (sql) => db.exec(sql),
-        close: () => db.close(),
-        isInTransaction: () => db.isTransaction,
-      });
-    },
+    open: (path, options) => over(new DatabaseSync(options?.mustExist === true ? `${pathToFileURL(path).href}?mode=rw` : path)),
+    adopt: (connection) => (connection instanceof DatabaseSync ? over(connection) : undefined),
   };
+}
+
+function over(db: NodeDatabase): LazyDatabase {
+  return new LazyDatabase({
+    compile(sql) {
+      const statement = db.prepare(sql);
+      statement.setReturnArrays(true);
+      // A user may have set this for the whole connection.
+      statement.setReadBigInts(false);
+      return statement;
+    },
+    exec: (sql) => db.exec(sql),
+    close: () => db.close(),
+    isInTransaction: () => db.isOpen !== false && db.isTransaction,
+  });
 }
 
 /**

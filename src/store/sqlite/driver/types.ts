@@ -30,6 +30,11 @@ export interface Driver {
    * Errors of SQLite have a `code`: SQLite's result code (`SQLITE_BUSY` …).
    */
   open(path: string, options?: { mustExist?: boolean }): Database;
+  /**
+   * Returns a connection that a user has opened, as a database. Undefined: it is not a connection of this very copy of the binding. Each copy
+   * contains its own SQLite, and two of them in one process do not see each other's locks.
+   */
+  adopt(connection: object): Database | undefined;
 }
 
 export type DriverName = 'node:sqlite' | 'better-sqlite3' | '@photostructure/sqlite';
