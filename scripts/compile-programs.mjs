@@ -14,8 +14,11 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
  * @returns {string[]} the compiler's messages, each starting with `src/<file>(<line>,<column>)`; what it could compile is there
  */
 export function compilePrograms(folder) {
-  mkdirSync(join(folder, 'node_modules'), { recursive: true });
+  mkdirSync(join(folder, 'node_modules', '@types'), { recursive: true });
   symlinkSync(root, join(folder, 'node_modules', 'holdfast'), 'dir');
+  // Programs that share a SQLite file with Holdfast need the same copy of its driver.
+  for (const name of ['better-sqlite3', '@types/better-sqlite3'])
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name), 'dir');
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', private: true }));
   const compilerOptions = {
     target: 'es2022',
