@@ -103,8 +103,8 @@ export const PRESENCE = [
   {
     name: 'postgres: nobody is told of a suspicion',
     file: 'src/store/postgres/sql/unsuspected-alone.sql',
-    find: 'AND reaped + 0 = 0 AND NOT suspected AND expires_at > clock_ms()',
-    replace: 'AND reaped + 0 = 0 AND expires_at > clock_ms()',
+    find: 'AND s.reaped + 0 = 0 AND NOT s.suspected AND s.expires_at > clock_ms()',
+    replace: 'AND s.reaped + 0 = 0 AND s.expires_at > clock_ms()',
     tests: conformance('postgres'),
     only,
   },
