@@ -1,4 +1,6 @@
 // The ways in which people have a transaction open on PostgreSQL, each with the package that they use for it.
+import { PrismaPg } from '@prisma/adapter-pg';
+import { getPrismaClient } from '@prisma/client/runtime/client';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { sql as drizzleSql } from 'drizzle-orm';
 import knex, { type Knex } from 'knex';
@@ -110,6 +112,48 @@ export function drizzleWay(url: string): Way {
     transact: (work) => db.transaction((tx) => work(tx)),
     nested: (tx, work) => (tx as Tx).transaction((inner) => work(inner)),
     run: (tx, text) => (tx as Tx).execute(drizzleSql.raw(text)),
+    outside: db,
+  };
+}
+
+interface PrismaClient {
+  $transaction<T>(work: (tx: PrismaClient) => Promise<T>, options?: object): Promise<T>;
+  $executeRawUnsafe(text: string): Promise<number>;
+  $disconnect(): Promise<void>;
+}
+
+/** A client for a schema without models, as `prisma generate` writes it: the generator itself would be downloaded from elsewhere. */
+function newPrisma(url: string): PrismaClient {
+  const compiler = '@prisma/client/runtime/query_compiler_fast_bg.postgresql';
+  const config = {
+    previewFeatures: [],
+    clientVersion: '7.10.0',
+    engineVersion: '',
+    activeProvider: 'postgresql',
+    inlineSchema: 'datasource db {\n  provider = "postgresql"\n}\n',
+    runtimeDataModel: { models: {}, enums: {}, types: {} },
+    parameterizationSchema: { strings: [], graph: 'AAAA' },
+    compilerWasm: {
+      getRuntime: () => import(`${compiler}.js`),
+      getQueryCompilerWasmModule: async () => {
+        const { wasm } = (await import(`${compiler}.wasm-base64.js`)) as { wasm: string };
+        const { Module } = (globalThis as unknown as { WebAssembly: { Module: new (bytes: Uint8Array) => object } }).WebAssembly;
+        return new Module(Buffer.from(wasm, 'base64'));
+      },
+      importName: './query_compiler_fast_bg.js',
+    },
+  };
+  const Client = getPrismaClient(config as never) as unknown as new (options: object) => PrismaClient;
+  return new Client({ adapter: new PrismaPg({ connectionString: url }) });
+}
+
+export function prismaWay(url: string): Way {
+  const db = newPrisma(url);
+  onTestFinished(() => db.$disconnect());
+  return {
+    transact: (work) => db.$transaction((tx) => work(tx), { timeout: 60_000 }),
+    nested: (tx, work) => (tx as PrismaClient).$transaction((inner) => work(inner)),
+    run: (tx, text) => (tx as PrismaClient).$executeRawUnsafe(text),
     outside: db,
   };
 }

@@ -17,7 +17,7 @@ import {
   newStore,
   openStore,
 } from './support.js';
-import { drizzleWay, knexWay, kyselyWay, newPool, pgWay, queryWay, type Way } from './transaction-ways.js';
+import { drizzleWay, knexWay, kyselyWay, newPool, pgWay, prismaWay, queryWay, type Way } from './transaction-ways.js';
 import { until } from '../../support/wait/until.js';
 
 const WAYS: [name: string, way: (url: string) => Way][] = [
@@ -26,6 +26,7 @@ const WAYS: [name: string, way: (url: string) => Way][] = [
   ['Knex', knexWay],
   ['Kysely', kyselyWay],
   ['Drizzle', drizzleWay],
+  ['Prisma', prismaWay],
 ];
 
 class Change extends Error {}

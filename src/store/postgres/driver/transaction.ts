@@ -37,6 +37,8 @@ interface Able {
   raw?: (text: string, values: unknown[]) => Promise<unknown>;
   execute?: (query: unknown) => Promise<unknown>;
   executeQuery?: (query: unknown) => Promise<unknown>;
+  $queryRawUnsafe?: (text: string, ...values: unknown[]) => Promise<unknown>;
+  $connect?: unknown;
   rollback?: unknown;
   isTransaction?: boolean;
   totalCount?: number;
@@ -46,11 +48,14 @@ interface Able {
 function runnerOf(transaction: unknown): RunSql {
   const usable = (typeof transaction === 'object' && transaction !== null) || typeof transaction === 'function';
   const able: Able = usable ? (transaction as Able) : {};
+  if (typeof able.$queryRawUnsafe === 'function') return prisma(able);
   if (typeof able.executeQuery === 'function') return kysely(able);
   if (typeof able.raw === 'function') return knex(able);
   if (typeof able.execute === 'function') return drizzle(able);
   if (typeof able.query === 'function') return client(able);
-  throw refused('can run no SQL. Pass a client of pg, a transaction of Knex, Kysely or Drizzle, or { query(text, values) }');
+  throw refused(
+    'can run no SQL. Pass a client of pg, a transaction of Knex, Kysely, Drizzle or Prisma, or { query(text, values) }',
+  );
 }
 
 function client(able: Able): RunSql {
@@ -83,6 +88,26 @@ function drizzle(able: Able): RunSql {
     const statement = { getSQL: () => statement, toQuery: () => query };
     return rowsOf(await able.execute?.(statement));
   };
+}
+
+/** Only the client outside of a transaction can connect. */
+function prisma(able: Able): RunSql {
+  if (able.$connect !== undefined)
+    throw refused('is not a transaction of Prisma. Pass what prisma.$transaction(async (tx) => …) gives you');
+  return async (text, values) => {
+    try {
+      return rowsOf(await able.$queryRawUnsafe?.(text, ...values));
+    } catch (error) {
+      throw serverErrorOf(error);
+    }
+  };
+}
+
+/** Prisma has codes of its own, and keeps the error of the server beside them. */
+function serverErrorOf(error: unknown): unknown {
+  const { meta } = error as { meta?: { driverAdapterError?: { cause?: { originalCode?: string; originalMessage?: string } } } };
+  const { originalCode: code, originalMessage } = meta?.driverAdapterError?.cause ?? {};
+  return code === undefined ? error : Object.assign(new Error(originalMessage, { cause: error }), { code });
 }
 
 function rowsOf(answer: unknown): unknown[] {
