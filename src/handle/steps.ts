@@ -84,7 +84,8 @@ export class RunSteps {
   async #commit(name: string, value: unknown, options: { transaction: object }): Promise<void> {
     const text = encodeStep(name, value);
     const { transaction } = COMMIT_NAMES.checked(options);
-    if (typeof transaction !== 'object' || transaction === null)
+    // A transaction of Knex is a function.
+    if (typeof transaction !== 'function' && (typeof transaction !== 'object' || transaction === null))
       throw invalidOption('transaction', transaction, 'a transaction of yours');
     this.#accept(name, (await this.#write(storedName('step', name), text, transaction)).status);
   }

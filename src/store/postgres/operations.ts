@@ -18,7 +18,7 @@ import { checkSessions, probe } from './probe.js';
 import { schedule } from './schedule.js';
 import { changeSelected } from './select.js';
 import { closeSessions, openSession, renew } from './session.js';
-import { settle } from './settle.js';
+import { settle, settleWithin } from './settle.js';
 import { sweep } from './sweep.js';
 import { write } from './write.js';
 
@@ -80,10 +80,13 @@ const claimSome: Verbs['claim'] = async ({ server, wake, turns, fitting, unanswe
   return reply;
 };
 
-const settleAll: Verbs['settle'] = async (engine, queue, outcomes, call, request) => {
-  const { server, wake, turns, fitting, unanswered, detours } = engine;
+const settleAll: Verbs['settle'] = async (engine, queue, outcomes, call, request, transaction) => {
+  const { server, wake, turns, fitting, unanswered, detours, joined } = engine;
+  if (transaction !== undefined) {
+    return settleWithin(joinTransaction(server, transaction, wake.notification([queue])), queue, outcomes, joined);
+  }
   const sent = request && fitting.limit(queue, request);
-  const work = () => settle(server, queue, outcomes, call, sent, detours);
+  const work = () => settle(server, queue, outcomes, call, sent, detours, joined);
   const changes = wake.claiming(queue);
   const { room, sent: hasSent, ...reply } = await (call === undefined ? work() : turns.take(call, work));
   if (call !== undefined) unanswered.delete(call.caller);
@@ -137,8 +140,11 @@ export const operations: Verbs = {
     await control.configure(server, queue, settings);
     wake.signal(queue, 'jobs');
   },
-  write: async ({ server, wake }, queue, writes) => {
-    const replies = await write(server, queue, writes);
+  write: async ({ server, wake }, queue, writes, transaction) => {
+    if (transaction !== undefined) {
+      return write(joinTransaction(server, transaction, wake.notification([queue])), queue, writes, true);
+    }
+    const replies = await write(server, queue, writes, false);
     // A signal may have moved a job to waiting.
     if (writes.some((item) => item.kind === 'step' && item.token === undefined)) wake.signal(queue, 'jobs');
     else if (writes.some(({ kind }) => kind === 'progress' || kind === 'event')) wake.signal(queue, 'news');

@@ -6,8 +6,9 @@ import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import { type ClaimedRow, countOf, isPlain, toClaimReply } from './claim.js';
 import { splitToken } from './record.js';
+import type { Joined } from './state/joined.js';
 import { fillClaimed, INLINE_BYTES, inlineBytes } from './state/large-values.js';
-import type { Server, Values } from './driver/server.js';
+import type { Calls, Server, Values } from './driver/server.js';
 
 /** How many calls of a queue skip the fast path after it did not apply. */
 const DETOURS = 20;
@@ -75,17 +76,31 @@ export async function settle(
   call: Call | undefined,
   claim: ClaimRequest | undefined,
   detours: Detours,
+  joined: Joined,
 ): Promise<SettleReply & { room: boolean; sent: boolean }> {
-  const plain = call && claim && plainArguments(queue, outcomes, call, claim);
+  const follows = joined.follow(outcomes);
+  const plain = call && claim && !follows.any ? plainArguments(queue, outcomes, call, claim) : undefined;
   const path = plain && detours.pathOf(queue);
   let reply = plain && path && (await settleFast(server, path, plain));
   const fast = reply && path;
   reply ??= await server.call<Reply>('settle', argumentsOf(queue, outcomes, call, claim));
   detours.learn(queue, fast, reply);
-  const results = Array.from(reply.results, (letter) => STATUSES[letter] as SettleStatus);
-  const { room, sent = false } = reply;
+  const results = statusesOf(reply.results);
+  const { room } = reply;
+  const sent = reply.sent === true || follows.sent;
   if (claim === undefined || reply.claimed === null) return { results, room, sent };
   return { results, room, sent, claimed: await fillClaimed(server, queue, toClaimReply(reply.claimed, claim)) };
+}
+
+/** Applies outcomes in a transaction of the user. */
+export async function settleWithin(server: Calls, queue: string, outcomes: Outcome[], joined: Joined): Promise<SettleReply> {
+  const { results, sent = false } = await server.call<Reply>('settle', argumentsOf(queue, outcomes, undefined, undefined, true));
+  joined.note(outcomes, sent);
+  return { results: statusesOf(results) };
+}
+
+function statusesOf(results: string): SettleStatus[] {
+  return Array.from(results, (letter) => STATUSES[letter] as SettleStatus);
 }
 
 /** Returns the arguments of the fast path, or undefined if the call does not fit it. */
@@ -113,7 +128,13 @@ async function settleFast(server: Server, path: FastPath, values: Values): Promi
   return rows === undefined ? undefined : (JSON.parse(rows[0]?.[0] as string) as Reply);
 }
 
-function argumentsOf(queue: string, outcomes: Outcome[], call: Call | undefined, claim: ClaimRequest | undefined): Values {
+function argumentsOf(
+  queue: string,
+  outcomes: Outcome[],
+  call: Call | undefined,
+  claim: ClaimRequest | undefined,
+  within = false,
+): Values {
   const tokens = outcomes.map(({ token }) => splitToken(token));
   return {
     name: queue,
@@ -138,6 +159,7 @@ function argumentsOf(queue: string, outcomes: Outcome[], call: Call | undefined,
     max: claim?.limit?.max,
     window: claim?.limit?.durationMs,
     inline: INLINE_BYTES,
+    within,
   };
 }
 

@@ -3,9 +3,10 @@
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract/index.js';
 import { splitToken } from './record.js';
-import type { Server } from './driver/server.js';
+import type { Calls } from './driver/server.js';
 
-export async function write(server: Server, queue: string, writes: Write[]): Promise<WriteReply[]> {
+/** `within`: the call runs in a transaction of the user. */
+export async function write(server: Calls, queue: string, writes: Write[], within: boolean): Promise<WriteReply[]> {
   const tokens = writes.map((item) => (item.kind === 'event' || item.token === undefined ? undefined : splitToken(item.token)));
   const rows = await server.call<[status: SettleStatus, count?: number | null, value?: string][]>('write_jobs', {
     name: queue,
@@ -16,6 +17,7 @@ export async function write(server: Server, queue: string, writes: Write[]): Pro
     texts: writes.map(textOf),
     keeps: writes.map(keepOf),
     names: writes.map((item) => (item.kind === 'event' || item.kind === 'step' ? item.name : null)),
+    within,
   });
   return rows.map(([status, count, value]) => ({
     status,

@@ -12,6 +12,7 @@ import type { Vouching } from '../probe.js';
 import { Relays } from '../family.js';
 import { Detours } from '../settle.js';
 import { Fitting } from '../state/fitting.js';
+import { Joined } from '../state/joined.js';
 import { Turns } from '../state/turns.js';
 import { prepareSchema } from './schema.js';
 import { Server } from './server.js';
@@ -86,6 +87,7 @@ export class Engine {
   readonly turns = new Turns();
   readonly detours = new Detours();
   readonly fitting = new Fitting();
+  readonly joined = new Joined();
   /**
    * Sessions with a claim that got no reply. That claim may still arrive, so the next one records its number even if it finds nothing.
    */

@@ -1,12 +1,14 @@
 -- Settles jobs, and claims the next ones in the same call.
 -- Called by: settle.ts, settle-children.sql, settle-groups.sql, settle-plain.sql.
 -- _inline: the long texts of a larger job (bytes) are left out (large-values.sql). The default is for older versions: it leaves out none.
+-- _within: the call runs in a transaction of the user, which may stay open. So it holds no rows that calls for other jobs need, if it can:
+-- it leaves the row of the queue alone, and notes the places that come free in groups.
 -- WEIGH_EVERY = 524288: the bytes of the log are summed once in about this many bytes of new events: the sum takes 3 ms over 10,000 rows.
 CREATE FUNCTION settle(
   _name text, _caller text, _seq bigint, _kinds text[], _ids text[], _owners text[], _fences bigint[],
   _texts text[], _stacks text[], _delays float8[], _lifos boolean[], _keep_counts float8[],
   _keep_ages float8[], _session text, _claim_seq bigint, _count int, _job_ids text[], _by text, _timed float8,
-  _max float8, _window float8, _inline int DEFAULT 2147483647
+  _max float8, _window float8, _inline int DEFAULT 2147483647, _within boolean DEFAULT false
 ) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
@@ -39,7 +41,7 @@ BEGIN
     IF NOT _remembered THEN
       _got := carry_out(
         _queue, _clock, _kinds, _ids, _owners, _fences, _texts, _stacks, _delays, _lifos, _keep_counts, _keep_ages, _change,
-        _grouped AND _job_ids IS NULL
+        _grouped AND _job_ids IS NULL AND NOT _within
       );
       _change := _got._change;
       _results := _got._results;
@@ -53,7 +55,7 @@ BEGIN
       UPDATE callers SET seq = _seq, used_at = clock_ms(), reply = _results WHERE queue = _queue AND id = _caller;
     END IF;
     -- include: note
-    IF random() < 0.03125 + coalesce(octet_length(_change.body), 0) / 524288.0 THEN
+    IF NOT _within AND random() < 0.03125 + coalesce(octet_length(_change.body), 0) / 524288.0 THEN
       PERFORM try_fold(_queue);
     END IF;
   END IF;

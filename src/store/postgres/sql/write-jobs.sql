@@ -1,10 +1,11 @@
 -- Writes data, progress, log rows and steps of jobs, and records events of users: _names has the names of steps and events, and _texts the
 -- args of events.
+-- _within: as in settle.sql.
 -- Called by: write.ts.
 -- States: 3 active.
 CREATE FUNCTION write_jobs(
   _name text, _kinds text[], _ids text[], _owners text[], _fences bigint[], _texts text[], _keeps float8[],
-  _names text[] DEFAULT NULL
+  _names text[] DEFAULT NULL, _within boolean DEFAULT false
 ) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
@@ -55,7 +56,7 @@ BEGIN
   END LOOP;
   -- include: tell-progress
   -- include: note
-  IF _change.events > 0 THEN
+  IF _change.events > 0 AND NOT _within THEN
     -- include: fold-sometimes
   END IF;
   RETURN '[' || array_to_string(_replies, ',') || ']';
