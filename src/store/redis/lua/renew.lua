@@ -33,7 +33,8 @@ for at = 2, #ARGV, 3 do
       call('HSET', key('slots'), id, slots)
       if queue.cap > 0 then offer() end
     end
-    replies[#replies + 1] = noticed == '0' and {} or noticesOf(id, acked, lastAcked)
+    -- Notices that the owner has acked are gone.
+    replies[#replies + 1] = (noticed == '0' or noticed == lastAcked) and {} or noticesOf(id, acked, lastAcked)
   end
 end
 save()
