@@ -103,6 +103,27 @@ describe('a cancelled job on Redis', () => {
     expect([await noticeKinds(), await isNoticed()]).toEqual([[], false]);
   });
 
+  test('is reported also to a session that has acked a number which no notice had yet', async () => {
+    await add({ id: 'a' }, { id: 'b' });
+    await claim(2);
+    await store.change('q', ['a'], CANCEL);
+    await store.renew([{ queue: 'q', id: 's', acked: 2 }]);
+    await store.change('q', ['b'], CANCEL);
+    expect([await noticeKinds(), await isNoticed()]).toEqual([['cancelled b'], true]);
+  });
+
+  test('that stalls has the owner that lost it in both of its events', async () => {
+    await running({ id: 'a' });
+    await store.change('q', ['a'], CANCEL);
+    const { last } = await store.events('q', undefined, 1);
+    await store.closeSessions([{ queue: 'q', id: 's' }], 'crashed');
+    const { events } = await store.events('q', last, 10);
+    expect(events.map(({ name, failedReason, lostBy }) => [name, failedReason, typeof lostBy])).toEqual([
+      ['stalled', undefined, 'string'],
+      ['failed', 'not needed', 'string'],
+    ]);
+  });
+
   test('is named once, by any number of names in one call', async () => {
     await add({ id: 'a' }, { id: 'gone', opts: '{"removeOnFail":true}' });
     const { changed, others } = await store.change('q', ['a', 'a', 'gone', 'gone'], CANCEL);

@@ -5,9 +5,11 @@
 --   processed), slots ('': unchanged).
 -- Returns for each session 0 if it has ended, else its notices (see notices.lua): each is number, job id, fence and reason with NUL between,
 -- and NUL c behind those of cancelled jobs.
-local function noticesOf(id, acked, lastAcked)
+-- noticed: the number of the last notice. lastAcked: of the last one that earlier renewals have acked.
+local function noticesOf(id, acked, noticed, lastAcked)
   local revoked, cancelled = key('revoked:' .. id), key('cancelled:' .. id)
-  if tonumber(acked) > tonumber(lastAcked or 0) then call('HSET', key('s:' .. id), 'acked', acked) end
+  local known = math.min(tonumber(acked), tonumber(noticed))
+  if known > tonumber(lastAcked or 0) then call('HSET', key('s:' .. id), 'acked', known) end
   call('ZREMRANGEBYSCORE', revoked, '-inf', acked)
   call('ZREMRANGEBYSCORE', cancelled, '-inf', acked)
   local list = call('ZRANGE', revoked, 0, -1)
@@ -34,7 +36,7 @@ for at = 2, #ARGV, 3 do
       if queue.cap > 0 then offer() end
     end
     -- Notices that the owner has acked are gone.
-    replies[#replies + 1] = (noticed == '0' or noticed == lastAcked) and {} or noticesOf(id, acked, lastAcked)
+    replies[#replies + 1] = (noticed == '0' or noticed == lastAcked) and {} or noticesOf(id, acked, noticed, lastAcked)
   end
 end
 save()
