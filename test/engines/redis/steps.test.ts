@@ -5,7 +5,7 @@ import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import { MAX_STEP_BYTES, MAX_STEPS, type Step, type Write, type WriteReply } from '../../../src/store/contract/index.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import { completed, failed, retryFrom } from '../../../src/testing/conformance/samples.js';
+import { completed, failed, released, retryFrom } from '../../../src/testing/conformance/samples.js';
 import { paced } from '../../support/wait/pace.js';
 import { until } from '../../support/wait/until.js';
 import { inOrders } from './in-orders.js';
@@ -111,6 +111,25 @@ describe('the steps of a job on Redis', () => {
     expect(await stepsOf('a')).toEqual([]);
     expect(await write(store, stepOf(again, 'old', '"new"'))).toEqual([{ status: 'done', value: '"new"' }]);
     expect(await stepsOf('a')).toEqual([{ name: 'old', value: '"new"' }]);
+  });
+
+  test('leave the owner that lost the job in its record and in later claims, although the count of stalls is 0', async () => {
+    await store.openSession(newSession({ id: 'lost' }));
+    await add({ id: 'a' });
+    await claim('lost');
+    await store.closeSessions([{ queue: 'q', id: 'lost' }], 'crashed');
+    const job = await claim();
+    await write(store, stepOf(job, 'one'));
+    const call = { caller: 's', seq: ++seq };
+    const { claimed } = await store.settle('q', [released(job)], call, { session: 's', seq: call.seq, count: 1 });
+    const again = claimed?.jobs[0] as ClaimedJob;
+    expect([again.stalledCounter, again.lostBy]).toEqual([0, job.lostBy]);
+    await store.settle('q', [released(again)]);
+    expect([job.lostBy === undefined, (await claim()).lostBy, (await jobOf('a'))?.lostBy]).toEqual([
+      false,
+      job.lostBy,
+      job.lostBy,
+    ]);
   });
 
   test('have any names, also those that look like the fields of the store', async () => {
