@@ -68,6 +68,23 @@ export function runtimeSuite(name: RuntimeName): void {
     );
 
     test.skipIf(smoke)(
+      'a user’s transaction on the SQLite of the runtime adds and completes jobs, and any other connection is refused',
+      async () => {
+        const { driver, other, outside, stale, ...found } = await report('transactions.mjs');
+        expect(driver).toBe(on.driver);
+        expect(other).toContain('INVALID_OPTION');
+        if (on.driver !== 'node:sqlite') {
+          expect(other).toContain('Install better-sqlite3 12');
+          return;
+        }
+        expect(outside).toContain('No transaction is open');
+        expect(stale).toContain('STORE_BUSY');
+        expect(found).toEqual({ counts: [0, 1, 1], steps: 1, rows: 1 });
+      },
+      LIMIT_MS,
+    );
+
+    test.skipIf(smoke)(
       'the examples print what they say, and no warning',
       async () => {
         const files = readdirSync(examples).filter((file) => /\.(ts|mjs|cjs)$/.test(file) && !on.leftOut.includes(file));

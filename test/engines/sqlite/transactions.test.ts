@@ -381,7 +381,7 @@ describe('the option transaction on SQLite', () => {
       env: { ...process.env, HOLDFAST_SQLITE_DRIVER: '@photostructure/sqlite' },
     });
     expect(stderr).toBe('');
-    expect(stdout).toContain('OPTION_UNSUPPORTED');
+    expect(stdout).toContain('INVALID_OPTION');
     expect(stdout).toContain('Install better-sqlite3 12');
   });
 });

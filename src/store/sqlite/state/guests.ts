@@ -81,11 +81,9 @@ export class Guests {
   #adopt(connection: unknown): Guest {
     const { driver, clock } = this.#options;
     if (driver.name === '@photostructure/sqlite') {
-      throw new HoldfastError(
-        'OPTION_UNSUPPORTED',
-        'A transaction of yours cannot be joined through the SQLite that Holdfast brings for Node 20: your program cannot open a connection with it. ' +
-          'Install better-sqlite3 12, or use Node 22.16 or newer.',
-        { option: 'transaction', store: 'sqlite' },
+      throw refused(
+        'The store uses the SQLite that Holdfast brings for Node 20, with which your program cannot open a connection. ' +
+          'Install better-sqlite3 12, or use Node 22.16 or newer',
       );
     }
     const db = typeof connection === 'object' && connection !== null ? driver.adopt(connection) : undefined;
@@ -141,7 +139,7 @@ export class Guests {
 const EXPECTED: Record<Driver['name'], string> = {
   'node:sqlite': 'a DatabaseSync',
   'better-sqlite3': 'a Database of better-sqlite3',
-  '@photostructure/sqlite': 'none',
+  '@photostructure/sqlite': 'nothing',
 };
 
 function refused(why: string): HoldfastError {
