@@ -2,7 +2,6 @@
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
 import { isLargeValue } from '../budget.js';
-import { MARK } from '../marks.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import type { Callers } from './state/callers.js';
 import type { Claiming } from './claim.js';
@@ -51,9 +50,6 @@ export interface SettlingParts {
   failing: Failing;
 }
 
-/** Marks of jobs that are not simply delayed: a job with steps may wait for a signal, and a cancelled job fails. */
-const UNDELAYED = MARK.steps | MARK.cancelled;
-
 export class Settling {
   readonly #callers: Callers;
   readonly #claiming: Claiming;
@@ -71,7 +67,9 @@ export class Settling {
   readonly #park: Statement<LeftRow>;
   readonly #retryNow: Statement<LeftRow>;
   readonly #retryLater: Statement<LeftRow>;
+  readonly #retryMarkedLater: Statement<LeftRow>;
   readonly #delay: Statement<LeftRow>;
+  readonly #delayMarked: Statement<LeftRow>;
   readonly #release: Statement<LeftRow>;
   readonly #find: Statement<FoundRow>;
 
@@ -94,8 +92,12 @@ export class Settling {
     };
     this.#park = sql(db, 'park', 'ord queue id session fence');
     this.#retryNow = sql(db, 'retry-now', 'ord reason stacktrace queue id session fence');
-    this.#retryLater = sql(db, 'retry-later', 'ord delay dueAt reason stacktrace queue id session fence passed');
-    this.#delay = sql(db, 'delay', 'ord delay dueAt queue id session fence passed');
+    const failed = 'ord delay dueAt reason stacktrace queue id session fence';
+    this.#retryLater = sql(db, 'retry-later', failed);
+    this.#retryMarkedLater = sql(db, 'retry-marked-later', failed);
+    const delayed = 'ord delay dueAt queue id session fence';
+    this.#delay = sql(db, 'delay', delayed);
+    this.#delayMarked = sql(db, 'delay-marked', delayed);
     this.#release = sql(db, 'release', 'ord unstarted queue id session fence');
     this.#find = sql(db, 'find-job', 'queue id');
   }
@@ -236,8 +238,8 @@ export class Settling {
     this.#steps.setAwaited(current, outcome.kind === 'delay' ? outcome.awaits : undefined);
     const isDone =
       outcome.kind === 'delay'
-        ? this.#delayJob(transaction, queue, outcome, owned, 0)
-        : this.#retry(transaction, queue, outcome, owned, 0);
+        ? this.#delayJob(transaction, queue, outcome, owned, true)
+        : this.#retry(transaction, queue, outcome, owned, true);
     return isDone ? 'done' : 'lost';
   }
 
@@ -250,16 +252,10 @@ export class Settling {
     return undefined;
   }
 
-  /** `passed`: marks of jobs that are left as they are. */
-  #delayJob(
-    transaction: Transaction,
-    queue: QueueState,
-    { delayMs }: Of<'delay'>,
-    owned: Owned,
-    passed: number = UNDELAYED,
-  ): boolean {
+  /** `isChecked`: the steps of the job allow it, and it was not cancelled. */
+  #delayJob(transaction: Transaction, queue: QueueState, { delayMs }: Of<'delay'>, owned: Owned, isChecked = false): boolean {
     const dueAt = transaction.after(delayMs);
-    const row = this.#delay.get(queue.toBack(), delayMs, dueAt, ...owned, passed);
+    const row = (isChecked ? this.#delayMarked : this.#delay).get(queue.toBack(), delayMs, dueAt, ...owned);
     if (row === undefined) return false;
     this.#toDelayed(queue, row, { delay: dueAt });
     return true;
@@ -313,11 +309,12 @@ export class Settling {
     return this.#complete.get(ord, now, outcome.value, ...owned);
   }
 
-  #retry(transaction: Transaction, queue: QueueState, outcome: Of<'retry'>, owned: Owned, passed: number = UNDELAYED): boolean {
+  #retry(transaction: Transaction, queue: QueueState, outcome: Of<'retry'>, owned: Owned, isChecked = false): boolean {
     const { delayMs, lifo, reason, stacktrace } = outcome;
     if (delayMs > 0) {
       const dueAt = transaction.after(delayMs);
-      const row = this.#retryLater.get(queue.toBack(), delayMs, dueAt, reason, stacktrace, ...owned, passed);
+      const later = isChecked ? this.#retryMarkedLater : this.#retryLater;
+      const row = later.get(queue.toBack(), delayMs, dueAt, reason, stacktrace, ...owned);
       if (row === undefined) return false;
       this.#toDelayed(queue, row, { delay: dueAt, failedReason: reason });
       return true;

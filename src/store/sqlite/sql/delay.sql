@@ -1,8 +1,4 @@
--- Delays a running job, unless it has one of the marks `passed`.
--- States: 2 delayed.
-UPDATE jobs SET state = 2, ord = :ord, delay = :delay, dueAt = :dueAt,
--- include: unlocked
-WHERE
--- include: owned
-AND marks & :passed = 0 RETURNING
+-- Delays a running job, unless it has steps, and may wait for a signal (MARK.steps = 32), or was cancelled (MARK.cancelled = 256).
+-- include: delayed
+AND marks & 288 = 0 RETURNING
 -- include: left-columns

@@ -1,0 +1,4 @@
+-- Delays any running job.
+-- include: delayed
+RETURNING
+-- include: left-columns

@@ -1,0 +1,4 @@
+-- Delays any failed job.
+-- include: retried-later
+RETURNING
+-- include: left-columns
