@@ -120,3 +120,21 @@ test('a claim of an earlier version takes turns between groups, and keeps to the
   expect(reply.results).toBe('d');
   expect(reply.claimed.jobs[0]?.[0]).toEqual(['a3']);
 });
+
+test('renewals get no notice of a cancel, which earlier versions would take for a revocation, and the job still fails', async () => {
+  const { store, call, add } = await start();
+  await add({ id: 'a' });
+  await add({ id: 'b' });
+  await store.claim('q', { session: 's', seq: 1, count: 2 });
+  await store.change('q', ['a'], { kind: 'cancel', reason: 'not needed' });
+  await store.change('q', ['b'], { kind: 'revoke', reason: 'r' });
+  const told = (await call('renew_one($1, $2, $3, $4)', ['q', 's', 0, null])) as unknown[][];
+  expect(told.map(([, job, , reason]) => [job, reason])).toEqual([['b', 'r']]);
+  expect(await call('unsuspected($1, $2)', [['q'], ['s']])).toEqual([true]);
+  await call('close_sessions($1, $2, $3)', [['q'], ['s'], false]);
+  const { jobs } = await store.jobs('q', ['a', 'b']);
+  expect(jobs.map((job) => [job?.state, job?.failedReason])).toEqual([
+    ['failed', 'not needed'],
+    ['waiting', undefined],
+  ]);
+});
