@@ -104,7 +104,7 @@ describe('a cancel that comes together with', () => {
     }
   });
 
-  test('a claim by id either fails the job before it runs, or tells the session', async () => {
+  test('a claim by id either fails the job before it runs, or leaves a notice for the session', async () => {
     for (const isFirst of [true, false]) {
       const here = await scene({ claims: false });
       const claim = () => here.store.claim('q', { session: 's', seq: 1, count: 1, jobIds: ['a'] });

@@ -194,7 +194,7 @@ describe('a job that is completed in a transaction', () => {
     expect([events, await queue.getJob(job.id), errors]).toEqual([['paid'], undefined, []]);
   });
 
-  test('tells its parent within about a second, and frees its key and its place in a group', async () => {
+  test('reaches its parent within about a second, and frees its key and its place in a group', async () => {
     const { url, queue, work, way } = await scene();
     const flow = new FlowProducer({ connection: url });
     onTestFinished(() => flow.close());
