@@ -34,6 +34,8 @@ export interface TakenJob {
   lock: HeldLock;
 }
 
+/** Replies to a move after which the mover still owns the job. */
+const KEEP_THE_LOCK = new Set<SettleStatus | undefined>(['pending', 'unsuccessful', 'ready', 'full']);
 /** Every store takes at least this many outcomes in one call. */
 const HAND_BACK_BATCH = 100;
 
@@ -76,12 +78,14 @@ export class JobLocks {
   async settle(outcome: Outcome, next?: ClaimTerms): Promise<{ status: SettleStatus; next?: TakenJob }> {
     const lock = this.#options.table.get(outcome.token);
     // Set before the call: a deadline that passes meanwhile must not be reported, because the store's reply decides.
-    if (lock !== undefined) lock.finishing = true;
+    if (lock !== undefined) lock.finishing = lock.moved = true;
     let reply: CallReply;
     try {
       const fetches = !this.#stopped && lock !== undefined && this.#locks.has(lock);
       reply = await this.#perform([outcome], fetches ? next : undefined);
       if (lock !== undefined) lock.settled = reply.results[0] === 'done';
+      // Without a reply it stays uncertain.
+      if (lock !== undefined && KEEP_THE_LOCK.has(reply.results[0])) lock.moved = false;
     } finally {
       if (lock !== undefined) lock.finishing = lock.settled;
     }

@@ -49,6 +49,8 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
   #unsure = false;
   /** The handler has ended, or has moved the job itself; only the store's reply is missing. */
   finishing = false;
+  /** The handler has moved the job itself: the store may have let another owner in, whether or not its reply has come. */
+  moved = false;
   /** Why the job was cancelled in the store. */
   doomed: string | undefined = undefined;
   /** The handler has completed the job in a transaction of the user, which may have rolled back. */
@@ -93,7 +95,7 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
   get held(): boolean {
     // Once `held` has returned false, it stays false: a late reply of the store must not make the handler trust the lock again.
     this.#unsure ||= !this.isSure;
-    return !this.#unsure;
+    return !this.#unsure && !this.moved;
   }
 
   /** True while the lock is certainly ours. It may turn true again after it was false. */
@@ -208,7 +210,8 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
 
   /** The job was cancelled in the store, so it never runs again. The lock stays held until the run ends. */
   doom(reason: string): void {
-    if (this.finishing) return;
+    // A handler that has ended has nothing left to stop. One that moves its job itself goes on if the store refuses the move.
+    if (this.settled || (this.finishing && !this.moved)) return;
     this.doomed = reason;
     this.cancel(new HoldfastError('CANCELLED', reason, { queue: this.session.queue, jobId: this.jobId }));
   }
