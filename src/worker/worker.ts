@@ -2,26 +2,24 @@
 // public face and does none of its work: stations.ts makes and connects the parts that do. A worker must never change a job without its
 // token, nor forget one that the store has not acknowledged: without `prefetch` its slot is taken until then; with it, at most `prefetch`
 // jobs are in hand beyond the slots.
-import { HoldfastError, toError } from '../errors.js';
+import { toError } from '../errors.js';
 import { Job } from '../handle/job.js';
 import { JOB_CONTEXT, type JobContext } from '../handle/job-context.js';
 import type { JobHandlers, JobOf, JobProcessor, PlainProcessor, Processor } from '../handle/typed-job.js';
-import { checkGroupId } from '../job/group.js';
 import { queueNames } from '../job/names.js';
 import { RateLimitError } from '../job/signals.js';
 import type { IfMapped } from '../job/typing.js';
-import { checkBoolean, checkInteger, invalidOption, MAX_TIMER_MS } from '../runtime/check.js';
+import { checkBoolean, checkInteger, MAX_TIMER_MS } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import type { ChildPool } from '../sandbox/pool.js';
 import { sandboxOf } from '../sandbox/sandbox.js';
 import type { Store } from '../store/contract/index.js';
+import * as controls from './controls.js';
 import type { AnyWorkerEmitter, PlainListeners, WorkerEvents } from './events.js';
 import type { WorkerHealth } from './health.js';
 import type { LockMonitor } from './lock-monitor.js';
 import {
   type BatchWorkerOptions,
-  checkConcurrency,
-  checkPrefetch,
   checkWorkerOptions,
   type CheckedWorkerOptions,
   type GetNextJobOptions,
@@ -30,7 +28,7 @@ import {
 } from './options.js';
 import type { BatchProcessor } from './batch.js';
 import { batchProcessorOf, processorOf } from './processor.js';
-import { type CloseOptions, closeTerms, shutDown, stopTaking } from './shutdown.js';
+import { type CloseOptions, stopTaking } from './shutdown.js';
 import { openStore, startOrRefuse } from './startup.js';
 import { makeStations, type Stations } from './stations.js';
 
@@ -100,14 +98,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   /** Takes effect at once: more jobs are claimed, or none until enough have ended. If lowered, jobs claimed ahead are handed back. */
   set concurrency(value: number) {
-    const { context, runs, storeLoop } = this.#stations;
-    const lowered = checkConcurrency(value) < this.opts.concurrency;
-    this.opts.concurrency = value;
-    context.slots.set(value);
-    this.#offerSlots();
-    if (lowered) runs?.handBackAhead();
-    else runs?.beginNext();
-    storeLoop.wake();
+    controls.setConcurrency(this.#stations, value);
   }
 
   get prefetch(): number {
@@ -116,11 +107,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   /** Takes effect at once. If lowered, surplus jobs are handed back. */
   set prefetch(value: number) {
-    const { context, runs, storeLoop } = this.#stations;
-    this.opts.prefetch = checkPrefetch(value, this.opts.batch);
-    context.slots.prefetch = value;
-    runs?.handBackAhead(value);
-    storeLoop.wake();
+    controls.setPrefetch(this.#stations, value);
   }
 
   /** Jobs that were claimed ahead and have not started: locked for this worker, and not yet passed to its processor. */
@@ -167,7 +154,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
    */
   async run(): Promise<void> {
     const ended = this.#stations.context.lifecycle.run();
-    this.#offerSlots();
+    controls.offerSlots(this.#stations);
     void startOrRefuse(this.#stations);
     return ended;
   }
@@ -175,7 +162,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   /** Claims no more jobs. Resolves when the running ones have ended, or at once with `doNotWaitActive`. */
   async pause(doNotWaitActive = false): Promise<void> {
     if (!this.#stations.context.lifecycle.pause()) return;
-    this.#offerSlots();
+    controls.offerSlots(this.#stations);
     stopTaking(this.#stations);
     if (!doNotWaitActive) await this.#stations.storeLoop.idle();
     this.emit('paused');
@@ -184,7 +171,7 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   resume(): void {
     const { context, storeLoop } = this.#stations;
     if (!context.lifecycle.resume()) return;
-    this.#offerSlots();
+    controls.offerSlots(this.#stations);
     if (context.lifecycle.state === 'running') storeLoop.startClaiming();
     this.emit('resumed');
   }
@@ -200,16 +187,9 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
    * A handler that goes on for a second after that loses its lock: the store refuses what it writes, and its result is not sent.
    */
   close(force: boolean | CloseOptions = false): Promise<void> {
-    let terms: ReturnType<typeof closeTerms>;
-    try {
-      terms = closeTerms(force);
-    } catch (error) {
-      return Promise.reject(toError(error));
-    }
-    const { lifecycle } = this.#stations.context;
-    this.closing = lifecycle.close(terms.force, () => shutDown(this.#stations));
-    if (terms.timeoutMs !== undefined) lifecycle.interruptIn(terms.timeoutMs);
-    return this.closing;
+    const closing = controls.close(this.#stations, force);
+    if (this.#stations.context.lifecycle.isClosing) this.closing = closing;
+    return closing;
   }
 
   disconnect(): Promise<void> {
@@ -236,20 +216,12 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
 
   /** No job of the queue starts, on any worker, for this many ms. Then throw `Worker.RateLimitError()` from the processor. */
   async rateLimit(ms: number): Promise<void> {
-    const { context, runs } = this.#stations;
-    const store = await context.ready();
-    await store.configure(context.queue, { blockedMs: checkInteger('rateLimit', ms, { max: MAX_TIMER_MS }) });
-    if (ms > 0) runs?.handBackAhead();
+    await controls.rateLimit(this.#stations, ms);
   }
 
   /** No job of the group of this job starts, on any worker, for this many ms. Then throw `Worker.RateLimitError()` from the processor. */
-  async rateLimitGroup(job: Pick<Job, 'gid'> & { id?: string }, ms: number): Promise<void> {
-    const { context, runs } = this.#stations;
-    const blockedMs = checkInteger('rateLimitGroup', ms, { max: MAX_TIMER_MS });
-    const key = groupOf(job);
-    const store = await context.ready();
-    await store.configure(context.queue, { group: { key, blockedMs } });
-    if (ms > 0) runs?.handBackAhead();
+  async rateLimitGroup(job: controls.GroupedJob, ms: number): Promise<void> {
+    await controls.rateLimitGroup(this.#stations, job, ms);
   }
 
   /** Extends locks by hand, all in one call. Returns the ids of the jobs whose locks are lost. */
@@ -263,37 +235,16 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
    * Aborts the signal of a job that runs here, with the reason. Its run fails if the handler throws, and is retried if attempts are left;
    * `queue.cancel` reaches any process, and cancels for good. Returns false if the job does not run here.
    */
-  cancelJob(jobId: string, reason: unknown = cancelled()): boolean {
-    const { context, runs } = this.#stations;
-    const locks = context.table.find(jobId).filter((lock) => runs?.isAhead(lock) !== true);
-    for (const lock of locks) lock.cancel(reason);
-    return locks.length > 0;
+  cancelJob(jobId: string, reason?: unknown): boolean {
+    return controls.cancelRuns(this.#stations, jobId, reason);
   }
 
-  cancelAllJobs(reason: unknown = cancelled()): void {
-    const { context, runs } = this.#stations;
-    for (const lock of context.table.locks()) if (runs?.isAhead(lock) !== true) lock.cancel(reason);
+  cancelAllJobs(reason?: unknown): void {
+    controls.cancelRuns(this.#stations, undefined, reason);
   }
 
   /** A refused start is emitted already. */
   #reportRun(error: unknown): void {
     if (error !== this.#stations.context.lifecycle.refusal) this.emit('error', toError(error));
   }
-
-  /** Sets how many jobs this worker can run, for the sharing of a queue's global concurrency. */
-  #offerSlots(): void {
-    const { lifecycle, owner, slots } = this.#stations.context;
-    owner.slots = lifecycle.isPaused || lifecycle.refusal !== undefined ? 0 : slots.concurrency;
-  }
-}
-
-function cancelled(): HoldfastError {
-  return new HoldfastError('CANCELLED', 'cancelled');
-}
-
-function groupOf(job: { gid?: string | undefined; id?: string }): string {
-  if (typeof job !== 'object' || job === null) throw invalidOption('job', job, 'a job');
-  if (job.gid !== undefined) return checkGroupId(job.gid, 'job.gid');
-  const message = `Job ${job.id ?? ''} has no group: give jobs the option group: { id }, or use rateLimit for the whole queue.`;
-  throw new HoldfastError('INVALID_OPTION', message, { option: 'job.gid', ...(job.id !== undefined && { jobId: job.id }) });
 }
