@@ -98,7 +98,7 @@ export interface NewJob {
   origin?: Origin;
 }
 
-/** True if an owner lost the job at least once. `lostBy` may name the owner. */
-export function hasStalled({ stalledCounter }: JobRecord): boolean {
-  return stalledCounter > 0;
+/** True if an owner may have lost the job: `lostBy` may name it. A recorded step sets the count of stalls to 0, but `lostBy` stays. */
+export function hasStalled({ stalledCounter, hasSteps }: JobRecord): boolean {
+  return stalledCounter > 0 || hasSteps === true;
 }

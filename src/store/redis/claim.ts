@@ -28,7 +28,7 @@ export async function claim(run: Runner, queue: string, request: ClaimRequest): 
   args.push(0);
   if (request.jobIds !== undefined) for (const id of request.jobIds) args.push(id);
   const reply = readClaim((await run('settle', queue, args)) as [string, ...RawClaim], request);
-  if (reply.jobs.some(mayHaveStalled)) await fillLosses(run, queue, reply.jobs);
+  if (reply.jobs.some(hasStalled)) await fillLosses(run, queue, reply.jobs);
   return reply;
 }
 
@@ -160,17 +160,12 @@ function fieldsOfEach(texts: string, mark: string): string[] {
   });
 }
 
-/** A step of the owner sets the count of stalls to 0, so a job with steps may have stalled before. */
-export function mayHaveStalled(job: ClaimedJob): boolean {
-  return hasStalled(job) || job.hasSteps === true;
-}
-
 /**
  * Reads which owner lost a claimed job before. Few jobs have such an owner, so a claim does not return it: a second call reads it, only for
  * jobs that may have stalled.
  */
 export async function fillLosses(run: Runner, queue: string, jobs: ClaimedJob[]): Promise<void> {
-  const stalled = jobs.filter(mayHaveStalled);
+  const stalled = jobs.filter(hasStalled);
   const losses = (await run(
     'losses',
     queue,

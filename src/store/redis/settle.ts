@@ -2,7 +2,8 @@
 import { refKey } from '../../job/family.js';
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
-import { fillLosses, laneText, mayHaveStalled, type RawClaim, readClaim, writeClaim } from './claim.js';
+import { hasStalled } from '../../job/record.js';
+import { fillLosses, laneText, type RawClaim, readClaim, writeClaim } from './claim.js';
 import type { Argument } from './driver/driver.js';
 import { freeText } from './record.js';
 import type { Parts } from './state/parts.js';
@@ -49,7 +50,7 @@ export async function settle(
   if (letters.length > outcomes.length) await relays.after(queue, letters.slice(outcomes.length + 1).split('\0'));
   if (request === undefined) return { results };
   const claimed = readClaim(reply, request);
-  if (claimed.jobs.some(mayHaveStalled)) await fillLosses(run, queue, claimed.jobs);
+  if (claimed.jobs.some(hasStalled)) await fillLosses(run, queue, claimed.jobs);
   return { results, claimed };
 }
 

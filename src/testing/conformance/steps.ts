@@ -92,6 +92,19 @@ export function steps(test: Test): void {
     }
   });
 
+  test('a claim returns the owner that lost the job, also after a step has set the count of stalls to 0', async (scene) => {
+    await scene.running({ id: 'a' }, { durationMs: scene.ms(5) });
+    await scene.perish();
+    await scene.sweep();
+    const session = await scene.session();
+    const second = await scene.claimOne(session);
+    await record(scene, second, 'one', '1');
+    await scene.finish(released(second));
+    const third = await scene.claimOne(session);
+    assert.deepEqual([third.stalledCounter, third.lostBy], [0, second.lostBy]);
+    assert.notEqual(third.lostBy, undefined);
+  });
+
   test('a removed job takes its steps with it, and a new job of its id has none', async (scene) => {
     const { job } = await scene.running({ id: 'a' });
     await record(scene, job, 'one', '1');
