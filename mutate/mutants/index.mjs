@@ -19,6 +19,7 @@ import { RETENTION } from './retention.mjs';
 import { SCHEDULES } from './schedules.mjs';
 import { SWEEPS } from './sweeps.mjs';
 import { TOKENS } from './tokens.mjs';
+import { TRANSACTIONS } from './transactions.mjs';
 import { TRUST } from './trust.mjs';
 
 export const AREAS = {
@@ -42,4 +43,5 @@ export const AREAS = {
   groups: GROUPS,
   limits: LIMITS,
   families: FAMILIES,
+  transactions: TRANSACTIONS,
 };
