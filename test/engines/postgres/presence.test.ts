@@ -66,9 +66,9 @@ test('a session on PostgreSQL has its whole grace after an unsuspicious check, h
   });
   await sleep(300);
   const askedAt = performance.now();
-  expect(await store.checkSessions([{ queue: 'q', id: 'held' }])).toEqual([{ unsuspected: true }]);
+  expect(await store.checkSessions([{ queue: 'q', id: 'held' }])).toEqual([{ unsuspected: true, noticed: false }]);
   await prober.query('COMMIT');
-  expect(await store.checkSessions([{ queue: 'q', id: 'held' }])).toEqual([{ unsuspected: false }]);
+  expect(await store.checkSessions([{ queue: 'q', id: 'held' }])).toEqual([{ unsuspected: false, noticed: false }]);
   expect(await store.probe('q')).toHaveProperty('dueInMs');
   const [session] = await store.sessions('q');
   expect(performance.now() + (session?.expiresInMs ?? 0)).toBeGreaterThanOrEqual(askedAt + GRACE_MS - 1);
