@@ -240,9 +240,13 @@ test('a sweep leaves the groups of new jobs to claims, unless these are behind',
   await add(1_000, 1);
   await store.sweep('q', 10);
   expect(await notes()).toBe(1_000);
-  await add(1, 2);
-  await store.sweep('q', 10);
-  expect(await notes()).toBeLessThan(1_000);
+  let seq = 1;
+  // One add in 32 folds the journal itself. The sweep after it finds nothing to do, and leaves the notes to the next one.
+  await until('a sweep to apply notes', async () => {
+    await add(1, (seq += 1));
+    await store.sweep('q', 10);
+    return ((await notes()) ?? 0) < 1_000;
+  });
 });
 
 test.each(['in turn', 'by id'])('new limits of all groups apply to a group whose row a claim %s makes meanwhile', async (way) => {
