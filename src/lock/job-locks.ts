@@ -6,6 +6,7 @@ import type { ClaimedJob } from '../job/record.js';
 import { systemClock } from '../runtime/clock.js';
 import type { Extension, ExtendStatus, Store } from '../store/contract/index.js';
 import type { Debts } from '../store/client/debts.js';
+import { isRefusal } from '../store/client/refusal.js';
 import { skipped } from '../store/client/schedule-plan.js';
 import type { CallReply, SessionCalls, ClaimTerms } from '../store/client/session-calls.js';
 import { HeldLock } from '../session/held-lock.js';
@@ -84,8 +85,11 @@ export class JobLocks {
       const fetches = !this.#stopped && lock !== undefined && this.#locks.has(lock);
       reply = await this.#perform([outcome], fetches ? next : undefined);
       if (lock !== undefined) lock.settled = reply.results[0] === 'done';
-      // Without a reply it stays uncertain.
       if (lock !== undefined && KEEP_THE_LOCK.has(reply.results[0])) lock.moved = false;
+    } catch (error) {
+      // A refusal changed nothing. Without a reply it stays uncertain.
+      if (lock !== undefined && isRefusal(error)) lock.moved = false;
+      throw error;
     } finally {
       if (lock !== undefined) lock.finishing = lock.settled;
     }
