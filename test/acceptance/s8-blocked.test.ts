@@ -3,6 +3,7 @@
 import type { BlockReport } from 'holdfast';
 import { describe, expect, test } from 'vitest';
 import { type Environment, type ProcessPlan, WorkerProcess } from '../support/processes/worker-process.js';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { LOCK_ENGINES, newScene, renewed, type Scene } from '../support/scenes/scene.js';
 import { paced } from '../support/wait/pace.js';
 import { until } from '../support/wait/until.js';
@@ -40,7 +41,7 @@ async function blockedBy(scene: Scene, worker: WorkerProcess, name: string, ms =
   return reportsOf(worker)[before] as BlockReport;
 }
 
-describe.each(LOCK_ENGINES)('S8-9 a blocked event loop on %s', (engine) => {
+describe.each(oneInThisRun(LOCK_ENGINES))('S8-9 a blocked event loop on %s', (engine) => {
   test('S8-9 the report names the function and the jobs, once for each block, and the lock is renewed meanwhile', async () => {
     const scene = await newScene(engine);
     const worker = await blocker(scene, { options: { concurrency: 2 } });

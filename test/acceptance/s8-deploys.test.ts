@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WorkerProcess } from '../support/processes/worker-process.js';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { newScene, type Scene, SHARED_ENGINES } from '../support/scenes/scene.js';
 import type { Moment } from '../support/wait/moments.js';
 import { paced } from '../support/wait/pace.js';
@@ -81,7 +82,7 @@ async function allCompleted({ store }: Scene, count: number): Promise<void> {
   await until(`${count} jobs to be completed`, completed, PATIENCE_MS);
 }
 
-describe.each(SHARED_ENGINES)('S8-6 a rolling deploy on %s', (engine) => {
+describe.each(oneInThisRun(SHARED_ENGINES))('S8-6 a rolling deploy on %s', (engine) => {
   test('S8-6 three processes are replaced under load: nothing is lost, runs twice or counts as stalled', async () => {
     const scene = await newScene(engine);
     const { ids, stop } = load(scene);

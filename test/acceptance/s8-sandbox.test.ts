@@ -1,5 +1,5 @@
 // S8-1, S8-2, S8-3, S8-11: processors in files, on the built package. HOLDFAST_SANDBOX_JOBS says how many jobs try to harm a worker (1,000 unless
-// said otherwise, 60 in the gate).
+// said otherwise, 24 in the gate).
 import { type ChildProcess, spawn } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
@@ -8,13 +8,13 @@ import type { Worker as Thread } from 'node:worker_threads';
 import { type HoldfastError, type Job, type JobsOptions, Worker, type WorkerOptions } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WorkerProcess } from '../support/processes/worker-process.js';
-import { FULL } from '../support/run/matrix.js';
+import { FULL, oneInThisRun } from '../support/run/matrix.js';
 import { ENGINES, newScene, type Scene, SHARED_ENGINES } from '../support/scenes/scene.js';
 import { KINDS, type Kind, processor, written } from '../support/scenes/sandbox.js';
 import { paced } from '../support/wait/pace.js';
 import { until } from '../support/wait/until.js';
 
-const HARMFUL = Number(process.env['HOLDFAST_SANDBOX_JOBS'] ?? (FULL ? 1000 : 60));
+const HARMFUL = Number(process.env['HOLDFAST_SANDBOX_JOBS'] ?? (FULL ? 1000 : 24));
 const ACTS = processor('acts.mjs');
 
 interface Own {
@@ -116,7 +116,7 @@ function both(end: object): Record<Kind, object> {
   return { threads: end, processes: end };
 }
 
-describe.each(ENGINES)('S8 sandboxes on %s', (engine) => {
+describe.each(oneInThisRun(ENGINES))('S8 sandboxes on %s', (engine) => {
   test.each(KINDS)('S8-1 a processor in a file runs in %s, with progress, logs, data, its lock and its signal', async (kind) => {
     const scene = await newScene(engine);
     const own = workIn(kind, scene);
@@ -224,7 +224,7 @@ test('S8-2 the same acts in a processor without a sandbox end its process', asyn
   expect(ends).toEqual([7, 'SIGABRT', 1]);
 });
 
-describe.each(SHARED_ENGINES)('S8 processes on %s', (engine) => {
+describe.each(oneInThisRun(SHARED_ENGINES))('S8 processes on %s', (engine) => {
   test('S8-1 the child of a frozen worker learns by the clock that its lock is lost, and a child ends with a killed worker', async () => {
     const scene = await newScene(engine);
     const options = { lockDuration: paced(1500), lockRenewTime: paced(300), concurrency: 2 };

@@ -12,7 +12,7 @@ import { freshDatabase } from '../support/servers/shared.js';
 import { paced } from '../support/wait/pace.js';
 import { sleep, until } from '../support/wait/until.js';
 
-const KILLS = Number(process.env['HOLDFAST_PAYMENT_KILLS'] ?? (FULL ? 300 : 40));
+const KILLS = Number(process.env['HOLDFAST_PAYMENT_KILLS'] ?? (FULL ? 300 : 20));
 const LANES = 3;
 /** Kills come at most this long after the first row of a process. */
 const LATEST_MS = 30;

@@ -12,7 +12,7 @@ import { sleep, until } from '../support/wait/until.js';
 import { LEDGERS, type Ledger } from './fixtures/ledgers.mjs';
 
 const ENGINES = inThisRun(Object.keys(LEDGERS) as Engine[]);
-const KILLS = Number(process.env['HOLDFAST_KILLS'] ?? (FULL ? 300 : 40));
+const KILLS = Number(process.env['HOLDFAST_KILLS'] ?? (FULL ? 300 : 20));
 const LANES = 3;
 const POINTS = ['booked', 'completed', 'committed'] as const;
 /** A victim dies of itself at a job up to this one, or is killed from outside within this time. */

@@ -2,12 +2,13 @@
 import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { ENGINES } from '../support/scenes/faulty-scene.js';
 import { KINDS, processor, sandboxScene, written } from '../support/scenes/sandbox.js';
 import { paced } from '../support/wait/pace.js';
 import { until } from '../support/wait/until.js';
 
-describe.each(ENGINES)('sandboxes on %s', (engine) => {
+describe.each(oneInThisRun(ENGINES))('sandboxes on %s', (engine) => {
   describe.each(KINDS)('in %s', (kind) => {
     test('the handler sees the fields of its job, its token, its lock and its signal', async () => {
       const { queue, name, worker } = await sandboxScene(engine);
