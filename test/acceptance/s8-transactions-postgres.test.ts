@@ -1,6 +1,6 @@
 // S8-8 on PostgreSQL: a worker process is killed at random moments around `job.complete` in the transaction of its business row. In every
 // snapshot of the database, a job has both its row and its completion, or neither. HOLDFAST_PAYMENT_KILLS says how many kills (300 unless
-// said otherwise, 40 in the gate), HOLDFAST_SEED repeats the choice of moments.
+// said otherwise, 20 in the gate), HOLDFAST_SEED repeats the choice of moments.
 import { openStore, type Store } from 'holdfast';
 import { Client } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';

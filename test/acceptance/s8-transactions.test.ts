@@ -1,5 +1,5 @@
 // S8-8: a handler completes its job in a transaction of its own, together with its business rows. Whenever its process is killed, a job has
-// both or neither. HOLDFAST_KILLS says how many kills per store (300 unless said otherwise, 40 in the gate), HOLDFAST_SEED repeats the choice of moments.
+// both or neither. HOLDFAST_KILLS says how many kills per store (300 unless said otherwise, 20 in the gate), HOLDFAST_SEED repeats the choice of moments.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WorkerProcess } from '../support/processes/worker-process.js';
 import { freeze } from '../support/processes/freeze.js';
