@@ -16,7 +16,15 @@ export function ambientOf({ loop, clock, random, pid }) {
     clearImmediate: clear,
     Date: dateOf(clock),
     performance: { now: () => clock.monotonic() },
-    process: Object.assign(new EventEmitter(), { pid, env: {}, cwd: () => '/', hrtime, emitWarning: () => undefined }),
+    process: Object.assign(new EventEmitter(), {
+      pid,
+      env: {},
+      execArgv: [],
+      versions: {},
+      cwd: () => '/',
+      hrtime,
+      emitWarning: () => undefined,
+    }),
     // What a product tells only to the console is told to nobody here.
     console: { error: () => undefined, warn: () => undefined, log: () => undefined },
     Math: Object.assign(Object.create(Math), { random: () => random.next() }),

@@ -65,13 +65,21 @@ export class Crew {
   revoke(index) {
     const { jobs } = this.parts.witness.books;
     const id = [...jobs.acknowledged][index];
-    if (id === undefined) return;
+    if (id !== undefined) this.#change(jobs.queues.get(id) ?? QUEUE, id, { kind: 'revoke', reason: 'an operator said so' });
+  }
+
+  /** The same operator. */
+  cancel(id) {
+    this.#change(QUEUE, id, { kind: 'cancel', reason: 'cancelled: an operator said so' });
+  }
+
+  #change(queue, id, change) {
     const { world } = this.context;
     const operator = { name: 'operator', isDead: false };
     const answer = () => undefined;
     this.server.receive(world.now, {
       verb: 'change',
-      args: [jobs.queues.get(id) ?? QUEUE, [id], { kind: 'revoke', reason: 'an operator said so' }],
+      args: [queue, [id], change],
       process: operator,
       times: 1,
       answer,

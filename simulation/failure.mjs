@@ -16,19 +16,33 @@ export async function explain(plan, { violation }, { defect, defectName, store }
   return [
     `seed ${plan.seed}: ${seen.invariant}`,
     `  ${seen.text}`,
-    `It takes ${least.faults.length} of ${plan.faults.length} faults, ${least.jobs.length} of ${plan.jobs.length} jobs and ${least.names.length} of ${plan.names.length} named locks:`,
+    `It takes ${['faults', 'jobs', 'names', 'commands'].map((kind) => shareOf(kind, least, plan)).join(', ')}:`,
     ...least.faults.map((fault) => `  f${fault.index}  ${describe(fault, plan.processes[fault.process].name)}`),
     ...least.jobs.map(
       (job) =>
         `  j${job.index}  ${job.id ?? 'a job'}, added by ${plan.processes[job.by].name}: ${job.runs.map(deeds).join(' | ')}`,
     ),
     ...least.names.map((name) => `  n${name.index}  ${plan.processes[name.by].name} works under "${name.name}"`),
+    ...least.commands.map(
+      (command) =>
+        `  c${command.index}  at ${Math.round(command.at)} ms: ${plan.processes[command.by].name} sends ${told(command)}`,
+    ),
     'What happened:',
     ...left,
     ...lines.slice(-MOST_LINES),
     `${seen.at.toFixed(1).padStart(9)} ms  violated: ${seen.invariant}`,
     `Run it again: npm run simulate -- --seed ${plan.seed} --only ${itemsOf(least).join(',')}${again(store, defectName)}`,
   ].join('\n');
+}
+
+const KINDS = { names: 'named locks' };
+
+function shareOf(kind, least, plan) {
+  return `${least[kind].length} of ${plan[kind].length} ${KINDS[kind] ?? kind}`;
+}
+
+function told({ kind, job = 'every job', name }) {
+  return `a ${kind} to ${job}${name === undefined ? '' : ` (${name})`}`;
 }
 
 function again(store, defectName) {

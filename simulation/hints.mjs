@@ -39,8 +39,11 @@ export function withHints(right, { memory, witness, isFallible }) {
       }
       return { sessions: sessions.size, ...(first < Number.POSITIVE_INFINITY && { dueInMs: Math.max(0, Math.ceil(first)) }) };
     },
-    checkSessions: async (refs) =>
-      refs.map(({ queue, id }) => ({ unsuspected: sessionOf(queue, id)?.isAlive(memory.now()) === true && !suspected.has(id) })),
+    checkSessions: async (refs) => {
+      const isUnsuspected = ({ queue, id }) => sessionOf(queue, id)?.isAlive(memory.now()) === true && !suspected.has(id);
+      const replies = await right.checkSessions(refs);
+      return replies.map((reply, index) => ({ ...reply, unsuspected: isUnsuspected(refs[index]) }));
+    },
     renew: async (renewals) => {
       const replies = await right.renew(renewals);
       renewals.forEach(({ id }, index) => replies[index].alive && suspected.delete(id));

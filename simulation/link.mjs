@@ -92,9 +92,9 @@ export class Link {
     this.#strikes.push({ kind, verb, server, left: count, ms });
   }
 
-  /** When the store has carried out the next call of `verb`, and nobody knows of it yet, `act` is called. */
-  ambush(verb, act) {
-    this.#strikes.push({ kind: 'ambush', verb, left: 1, act });
+  /** When the store has carried out the next call of `verb`, and nobody knows of it yet, `act` is called. Its reply is late by `lateMs`. */
+  ambush(verb, act, lateMs = 0) {
+    this.#strikes.push({ kind: 'ambush', verb, left: 1, act, lateMs });
   }
 
   /** Without `server`: to all of them. */
@@ -147,6 +147,7 @@ export class Link {
     let at = this.#world.now + this.#latency();
     if (cut === 'held up') at = Math.max(at, this.#cuts[number].until);
     if (fault?.kind === 'slow reply') at += fault.ms;
+    else if (fault?.lateMs > 0) at += fault.lateMs;
     else if (this.#isOrdered) at = this.#answeredUntil[number] = Math.max(at, this.#answeredUntil[number]);
     this.#loop.arrive(at, settle);
   }

@@ -1,7 +1,7 @@
 // Does what the plan says goes wrong, and starts again what ended.
 
 /** Faults that strike no process. */
-const OF_THE_STORE = new Set(['store pauses', 'outage', 'failover', 'revoke']);
+const OF_THE_STORE = new Set(['store pauses', 'outage', 'failover', 'revoke', 'cancel']);
 
 export class Nemesis {
   /** How often each kind of fault was done. */
@@ -58,6 +58,8 @@ export class Nemesis {
         return this.#crew.server.failOver(fault.server);
       case 'revoke':
         return this.#crew.revoke(fault.job);
+      case 'cancel':
+        return this.#crew.cancel(fault.job);
     }
   }
 
@@ -67,7 +69,7 @@ export class Nemesis {
       if (!isDone) this.do({ ...fault, what: fault.deed });
       isDone = true;
     };
-    for (const link of links) link.ambush(fault.verb, strike);
+    for (const link of links) link.ambush(fault.verb, strike, fault.lateMs);
   }
 }
 
@@ -98,6 +100,8 @@ export function describe({ what, at, ms, deafMs, kind, verb, mode, part, count, 
       return `${when}a replica takes over, without the last ${whole(ms)} of what the ${store} did`;
     case 'revoke':
       return `${when}an operator takes job ${job} away`;
+    case 'cancel':
+      return `${when}an operator cancels ${job}`;
     case 'freeze':
       return `${when}${name} is frozen for ${whole(ms)}${deafMs > 0 ? `, and hears nothing for another ${whole(deafMs)}` : ''}`;
     case 'exit':

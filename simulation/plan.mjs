@@ -2,6 +2,7 @@
 // out and the rest stays as it is.
 import { CALL_FAULTS, CUTS } from './link.mjs';
 import { Random } from './random.mjs';
+import { addSteps, withoutSteps } from './step-plan.mjs';
 import { trapOf } from './traps.mjs';
 
 const NAMES = ['a', 'b', 'c', 'd'];
@@ -13,10 +14,22 @@ export function planOf(seed, store = 'memory') {
 }
 
 /** Two servers: a plan of flows, with faults that strike one of the servers, or the way to it. */
-function splitOf({ groupConcurrency: _group, limiter: _limiter, ...drawn }, random) {
+function splitOf(planned, random) {
+  const { groupConcurrency: _group, limiter: _limiter, ...drawn } = withoutSteps(planned);
   const lockMs = Math.min(1000, drawn.lockMs);
   const faultsMs = random.between(2, 5) * lockMs + 1000;
-  const plan = { ...drawn, lockMs, faultsMs, renewMs: undefined, hints: 'sure', lanes: 1, schedules: [], names: [], faults: [] };
+  const plan = {
+    ...drawn,
+    lockMs,
+    faultsMs,
+    renewMs: undefined,
+    hints: 'sure',
+    lanes: 1,
+    schedules: [],
+    names: [],
+    commands: [],
+    faults: [],
+  };
   plan.jobs = [jobOf(0, random.fork('job'), plan)];
   const focus = focusOf(random.fork('focus'), plan);
   const drawnFaults = listOf(1 + random.int(6), (index) => faultOf(index, random.fork(`fault ${index}`), plan, focus));
@@ -73,6 +86,7 @@ function drawnOf(seed, random) {
   plan.flows = flowsOf(random.fork('flows'), plan);
   addGroups(plan, random.fork('groups'));
   addRate(plan, random.fork('rate'));
+  addSteps(plan, random.fork('steps'));
   return plan;
 }
 

@@ -4,6 +4,10 @@ import { CHILD_QUEUE, LETTER_QUEUE, QUEUE } from './queues.mjs';
 import { CONNECTION } from './sim-process.mjs';
 
 const ADD_TIMEOUT_MS = 6000;
+/** So often a program sends a signal, a cancel or a retry that fails. */
+const COMMAND_TRIES = 10;
+/** Timers round to whole milliseconds. */
+const TIMER_MS = 2;
 
 export class Program {
   /** Adds and locks of it that have not come to an end. */
@@ -40,7 +44,10 @@ export class Program {
     const { Queue } = realm.load('queue/queue.js');
     const index = this.#plan.processes.indexOf(this.#own);
     const keeping = this.#keeping();
-    const onError = (error) => this.#history.note(name, `error: ${error.message}`, { errors: true });
+    const onError = (error) => {
+      this.#history.note(name, `error: ${error.message}`, { errors: true });
+      this.#witness.heardOf(this.#process, error);
+    };
     this.queue = new Queue(QUEUE, { ...keeping, addTimeoutMs: ADD_TIMEOUT_MS });
     this.queue.on('error', onError);
     if (this.#own.concurrency > 0) this.worker = this.#startWorker(QUEUE, realm, keeping, onError);
@@ -48,6 +55,8 @@ export class Program {
     for (const job of this.#plan.jobs) if (job.by === index && job.at >= world.now) this.#at(job.at, () => this.#add(job));
     if (this.#plan.schedules?.length > 0) this.#startSchedules();
     if (this.#plan.flows?.length > 0) this.#startFlows(realm, index, keeping, onError);
+    for (const command of this.#plan.commands)
+      if (command.by === index && command.at >= world.now) this.#at(command.at, () => this.#command(command));
     for (const name of this.#plan.names) if (name.by === index && name.at >= world.now) this.#at(name.at, () => this.#lock(name));
   }
 
@@ -108,6 +117,7 @@ export class Program {
     const { Worker } = realm.load('worker/worker.js');
     const { concurrency, prefetch, isTimed } = this.#own;
     this.#process.mostJobs = concurrency + prefetch;
+    this.#process.isTimed = isTimed;
     const worker = new Worker(queue, (job, token, signal) => this.#run(job, token, signal), {
       ...keeping,
       concurrency,
@@ -115,6 +125,7 @@ export class Program {
       skipLockRenewal: isTimed,
       ...(this.#plan.limiter === undefined ? {} : { limiter: this.#plan.limiter }),
       ...(this.#plan.groupConcurrency === undefined ? {} : { group: { concurrency: this.#plan.groupConcurrency } }),
+      ...(this.#plan.timeoutGraceMs === undefined ? {} : { timeoutGraceMs: this.#plan.timeoutGraceMs }),
       drainDelay: 1,
       runRetryDelay: 1000,
     });
@@ -139,7 +150,7 @@ export class Program {
     loop.setTimeout(() => void call().finally(() => (this.pending -= 1)), at - world.now);
   }
 
-  async #add({ index, id, attempts, delayMs, priority, lockKey, group, unique, runs }) {
+  async #add({ index, id, attempts, delayMs, priority, lockKey, group, unique, timeoutMs, runs }) {
     const options = {
       attempts,
       backoff: { type: 'fixed', delay: 20 },
@@ -149,12 +160,41 @@ export class Program {
       ...(lockKey === undefined ? {} : { lockKey }),
       ...(group === undefined ? {} : { group: { id: group } }),
       ...(unique === undefined ? {} : { deduplication: unique }),
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
     };
     try {
       const job = await this.queue.add('work', { index, runs }, options);
       this.#witness.acknowledged(job);
     } catch (error) {
       this.#history.note(this.#process.name, `an add was not acknowledged: ${error.message}`);
+    }
+  }
+
+  /** A program that gets no reply tries again. */
+  async #command(command) {
+    for (let tries = 0; tries < COMMAND_TRIES; tries += 1) {
+      try {
+        return await this.#send(command);
+      } catch (error) {
+        const { kind, job } = command;
+        this.#history.note(this.#process.name, `the ${kind} of ${job} failed: ${error.message}`, { jobs: [job] });
+        await this.#process.sleep(200);
+      }
+    }
+  }
+
+  async #send({ kind, job: id, name, index, children }) {
+    switch (kind) {
+      case 'signal':
+        return this.queue.signal(id, name, `signal ${index}`);
+      case 'cancel':
+        return this.queue.cancel(id, `command ${index}`, { children });
+      case 'cancel all':
+        return this.queue.cancelJobs({ reason: `command ${index}` });
+      case 'retry': {
+        const job = await this.queue.getJob(id);
+        return job?.retry('failed', name === undefined ? {} : { fromStep: name });
+      }
     }
   }
 
@@ -179,10 +219,8 @@ export class Program {
     this.#tokens.set(job, token);
     const nth = this.#runs.get(job.id) ?? 0;
     this.#runs.set(job.id, nth + 1);
-    const ended = this.#witness.runs(job, this.#process);
-    const running = (this.#running.get(job.queueName) ?? 0) + 1;
-    this.#running.set(job.queueName, running);
-    if (running > this.#own.concurrency) this.#witness.tooMany(this.#process, running, job);
+    const ended = this.#witness.runs(job, this.#process, signal);
+    const running = this.#begin(job);
     let hasStopped = false;
     try {
       for (const deed of job.data.runs[nth % job.data.runs.length]) await this.#do(deed, job, signal);
@@ -192,13 +230,32 @@ export class Program {
       hasStopped = signal.aborted;
       throw error;
     } finally {
-      this.#running.set(job.queueName, this.#running.get(job.queueName) - 1);
-      ended(hasStopped);
+      // A run whose time was over has ended before.
+      const isOver = this.#process.clock.monotonic() >= running.get(job);
+      running.delete(job);
+      ended(hasStopped || isOver);
     }
   }
 
-  async #do({ kind, ms }, job, signal) {
+  /** A run whose time is over has no slot, whether or not its handler has ended. */
+  #begin(job) {
+    const running = this.#running.get(job.queueName) ?? new Map();
+    this.#running.set(job.queueName, running);
+    const now = this.#process.clock.monotonic();
+    const { timeoutGraceMs = 0 } = this.#plan;
+    running.set(job, now + (job.opts.timeoutMs ?? Number.POSITIVE_INFINITY) + timeoutGraceMs - TIMER_MS);
+    const count = [...running.values()].filter((overAt) => now < overAt).length;
+    if (count > this.#own.concurrency) this.#witness.tooMany(this.#process, count, job);
+    return running;
+  }
+
+  async #do(deed, job, signal) {
+    const { kind, ms } = deed;
     switch (kind) {
+      case 'step':
+      case 'nap':
+      case 'await':
+        return this.#durable(deed, job);
       case 'sleep':
         return this.#process.sleep(ms);
       case 'block':
@@ -222,6 +279,40 @@ export class Program {
       default:
         throw new Error(`no handler knows how to ${kind}`);
     }
+  }
+
+  /** A stubborn handler catches what it should let pass, and goes on. */
+  async #durable(deed, job) {
+    try {
+      if (deed.kind === 'step') await this.#step(deed, job);
+      else if (deed.kind === 'nap') await job.sleep(deed.name, Math.floor(deed.ms));
+      else await this.#waitFor(deed, job);
+    } catch (error) {
+      if (!deed.isStubborn || error.name === 'DelayedError') throw error;
+      this.#history.note(this.#process.name, `goes on with ${job.id}: ${error.message}`, { jobs: [job.id] });
+    }
+  }
+
+  async #step({ name, ms, blocks }, job) {
+    const { token } = job.lock;
+    const value = await job.step(name, async ({ key }) => {
+      this.#history.note(this.#process.name, `does ${name} of ${job.id}`, { jobs: [job.id] });
+      this.#witness.books.steps.began(job, token, name, key);
+      await (blocks ? this.#process.block(ms) : this.#process.sleep(ms));
+      return `${name} by ${token}`;
+    });
+    this.#witness.books.steps.stepped(job, name, value);
+  }
+
+  async #waitFor({ name, ms }, job) {
+    let data;
+    try {
+      data = await job.waitFor(name, { timeoutMs: Math.max(1, Math.floor(ms)) });
+    } catch (error) {
+      // The time limit of the run has the same code.
+      if (error.code !== 'TIMEOUT' || error === job.lock.signal?.reason) throw error;
+    }
+    this.#witness.books.steps.waited(job, name, data);
   }
 }
 

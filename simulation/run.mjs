@@ -25,7 +25,7 @@ const sharedModules = new Map();
 export async function run(drawn, { defect, history = NO_HISTORY, store: engine = 'memory' } = {}) {
   const plan = { ...ENGINES[engine].planned(drawn) };
   const random = new Random(`${plan.seed}/run`);
-  const world = new World(random.fork('scheduler'), () => witness.trust.look());
+  const world = new World(random.fork('scheduler'), () => witness.look());
   const witness = new Witness({ world, queue: QUEUE, history, random: random.fork('witness') });
   history.attach(world);
   const shared = sharedFor(defect, engine);
@@ -33,6 +33,11 @@ export async function run(drawn, { defect, history = NO_HISTORY, store: engine =
   await server.open();
   // A store that does not keep families yet is not asked for them.
   if (!server.hasFamilies) plan.flows = [];
+  const hasSteps = plan.timeoutGraceMs !== undefined;
+  witness.handlers.isJudged = plan.isInPeace === true;
+  witness.handlers.judgesLimits = plan.isInPeace === true && plan.faults.length === 0;
+  witness.handlers.graceMs = plan.timeoutGraceMs;
+  for (const { steps } of witness.allBooks) steps.isKept = hasSteps;
   const nemesisLoop = new Loop('nemesis', world, new HostClock(world));
   const context = { plan, world, server, history, shared, defect, random, nemesis: nemesisLoop };
   // A store that does not carry them yet is not asked for them.

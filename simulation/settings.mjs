@@ -7,7 +7,7 @@ const USAGE = `npm run simulate -- [options]
   --seed N        the first seed (1)
   --runs M        how many seeds from there (1000)
   --store NAME    on this store: memory (default), sqlite, or split (queues on two servers)
-  --only f0,j2    of one seed, only these faults (f), jobs (j) and named locks (n)
+  --only f0,j2    of one seed, only these faults (f), jobs (j), named locks (n) and commands (c)
   --history       of one seed, all that happened
   --defect NAME   with a deliberate defect, which should be found: ${Object.keys(DEFECTS)
     .map((name) => `\n                    ${name}`)

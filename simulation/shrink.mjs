@@ -1,8 +1,8 @@
-// From a plan that fails to the least of it that still fails in the same way: faults, jobs and locks are left out one by one.
+// From a plan that fails to the least of it that still fails in the same way: faults, jobs, locks and commands are left out one by one.
 import { run } from './run.mjs';
 
 /** The letter that each kind of item has in `--only`. */
-const KINDS = { f: 'faults', j: 'jobs', n: 'names' };
+const KINDS = { f: 'faults', j: 'jobs', n: 'names', c: 'commands' };
 
 export async function shrink(plan, invariant, options = {}) {
   let least = plan;

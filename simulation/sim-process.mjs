@@ -18,6 +18,8 @@ export class SimProcess {
   isDead = false;
   /** That its worker may hold at once. */
   mostJobs = 0;
+  /** Its worker does not renew its locks. */
+  isTimed = false;
   loop;
   /** Set while it has a lock thread. */
   thread;

@@ -77,6 +77,7 @@ export function trapOf(seed, random) {
     ],
     jobs: [job],
     names: [],
+    commands: [],
     faults: [delay, ...trap.faults].map((fault, index) => ({ index, ...fault })),
   };
 }

@@ -6,6 +6,7 @@ import { PART_DEFECTS } from './part-defects.mjs';
 import { RATE_DEFECTS } from './rate-defects.mjs';
 import { SCHEDULE_DEFECTS } from './schedule-defects.mjs';
 import { SPLIT_DEFECTS } from './split-defects.mjs';
+import { STEP_DEFECTS } from './step-defects.mjs';
 import { STORE_DEFECTS } from './store-defects.mjs';
 
 export const DEFECTS = {
@@ -15,5 +16,6 @@ export const DEFECTS = {
   ...FAMILY_DEFECTS,
   ...SPLIT_DEFECTS,
   ...RATE_DEFECTS,
+  ...STEP_DEFECTS,
   ...PART_DEFECTS,
 };

@@ -8,6 +8,7 @@ import { NameBook } from './name-book.mjs';
 import { RateBook } from './rate-book.mjs';
 import { ScheduleBook } from './schedule-book.mjs';
 import { SessionBook } from './session-book.mjs';
+import { StepBook } from './step-book.mjs';
 import { UniqueBook } from './unique-book.mjs';
 
 const CHANGES_JOBS = new Set([
@@ -38,6 +39,7 @@ export class Books {
   rates;
   schedules;
   families;
+  steps;
   ledger;
   fences;
   #isInUse;
@@ -47,8 +49,8 @@ export class Books {
   #history;
   #sessions;
 
-  /** `onJob` and `onName` hear of every grant. A replica's books are kept and not judged, until it takes over. */
-  constructor({ world, store, time, queue, history, onJob, onName, isReplica }) {
+  /** `onJob` and `onName` hear of every grant, `onCancel` of every run whose job was cancelled. A replica's books are kept and not judged, until it takes over. */
+  constructor({ world, store, time, queue, history, onJob, onName, onCancel, isReplica }) {
     this.#isInUse = !isReplica;
     // What the world is to the books: of a replica, nobody wants to hear.
     this.#world = { violate: (violation) => this.#isInUse && world.violate(violation) };
@@ -58,12 +60,17 @@ export class Books {
     this.#sessions = new SessionBook(this.#world, time);
     this.fences = new FenceBook(this.#world, queue);
     const shared = { world: this.#world, time, history: this.#history, sessions: this.#sessions, fences: this.fences };
-    this.jobs = new JobBook({ ...shared, onGrant: (...grant) => this.#isInUse && onJob(...grant) });
+    this.jobs = new JobBook({
+      ...shared,
+      onGrant: (...grant) => this.#isInUse && onJob(...grant),
+      onCancel: (token) => this.#isInUse && onCancel(token),
+    });
     this.names = new NameBook({ ...shared, onGrant: (...grant) => this.#isInUse && onName(...grant) });
     this.unique = new UniqueBook({ world: this.#world, store, queue, jobs: this.jobs });
     this.rates = new RateBook(shared);
     this.schedules = new ScheduleBook({ world: this.#world, time, store, queue });
     this.families = new FamilyBook({ world: this.#world, now: () => world.now, store, jobs: this.jobs });
+    this.steps = new StepBook({ world: this.#world, time, store, queue, jobs: this.jobs });
     this.ledger = new Ledger({ world: this.#world, store, queue, jobs: this.jobs });
   }
 
@@ -73,6 +80,7 @@ export class Books {
     before.#isInUse = false;
     this.jobs.takeOver(before.jobs);
     this.families.takeOver(before.families);
+    this.steps.takeOver();
     this.fences.takeOver(before.fences);
     await this.ledger.check();
   }
@@ -112,6 +120,7 @@ export class Books {
       if (hasChangedJobs(verb, reply) || this.families.isQuiet) await this.families.check();
       if (!this.#isInUse) return;
       if (untouched.length > 0) await this.#compare(args[0], untouched, guarded, (await read).jobs);
+      if (hasChangedJobs(verb, reply)) await this.steps.check();
       if (hasChangedJobs(verb, reply)) await this.ledger.check();
     };
   }
@@ -146,9 +155,7 @@ export class Books {
         break;
       case 'claim':
         if (args[0] === this.#queue) this.rates.claimed(args[1], reply);
-        jobs.claimed(args[0], args[1], reply);
-        this.schedules.claimed(reply.jobs);
-        this.families.claimed(reply.jobs);
+        this.#claimed(args[0], args[1], reply);
         break;
       case 'schedule':
         this.schedules.changed(args[1], reply);
@@ -156,19 +163,23 @@ export class Books {
       case 'settle': {
         const [, outcomes, call, request] = args;
         const untouched = jobs.settled(outcomes, call, reply.results);
+        for (const outcome of outcomes)
+          if (outcome.kind === 'delay' && !untouched.includes(outcome.jobId)) this.steps.delayed(outcome);
         if (request !== undefined && args[0] === this.#queue) this.rates.claimed(request, reply.claimed);
-        if (request !== undefined) jobs.claimed(args[0], request, reply.claimed);
-        if (request !== undefined) this.schedules.claimed(reply.claimed.jobs);
-        if (request !== undefined) this.families.claimed(reply.claimed.jobs);
+        if (request !== undefined) this.#claimed(args[0], request, reply.claimed);
         // What the same call has claimed has changed, rightly.
         return untouched.filter((id) => !reply.claimed?.jobs.some((job) => job.id === id));
       }
       case 'write':
-        return args[1].flatMap((write, index) => (jobs.written(write, reply[index]) ? [] : [write.jobId]));
+        return args[1].flatMap((write, index) => {
+          const isOwner = jobs.written(write, reply[index]);
+          if (isOwner) this.steps.written(write, reply[index]);
+          return isOwner ? [] : [write.jobId];
+        });
       case 'extend':
         return args[1].flatMap((extension, index) => (jobs.extended(extension, reply[index]) ? [] : [extension.jobId]));
       case 'change':
-        if (args[2].kind === 'revoke') jobs.revoked(args[1], reply.changed);
+        this.#changed(args[1], args[2], reply);
         break;
       case 'acquire':
         args[1].forEach((wish, index) => names.asked(wish, reply[index]));
@@ -178,6 +189,24 @@ export class Books {
         break;
     }
     return [];
+  }
+
+  #claimed(queue, request, reply) {
+    const before = new Set(this.jobs.owners.keys());
+    this.jobs.claimed(queue, request, reply);
+    for (const { id } of reply.jobs) if (!before.has(id)) this.steps.granted(id);
+    this.schedules.claimed(reply.jobs);
+    this.families.claimed(reply.jobs);
+  }
+
+  #changed(target, change, { changed }) {
+    if (change.kind === 'revoke') this.jobs.revoked(target, changed);
+    if (change.kind === 'cancel') this.jobs.cancelled(target, changed);
+    if (change.kind !== 'retry') return;
+    for (const id of changed) {
+      this.jobs.retried(id);
+      this.steps.retried(id, change.fromStep);
+    }
   }
 
   #renewed(renewal, reply) {

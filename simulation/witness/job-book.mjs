@@ -1,6 +1,6 @@
 // Who owns which job, and how each of them ended, from the replies of the store; it judges every grant, sweep and owner's write.
 
-const REFUSED_BY_CHILDREN = new Set(['pending', 'unsuccessful', 'ready']);
+const REFUSED_BY_CHILDREN = new Set(['pending', 'unsuccessful']);
 
 export class JobBook {
   /** Job ids that were acknowledged to their producer. */
@@ -18,25 +18,29 @@ export class JobBook {
   /** Tokens under which a run has come to its end. */
   ended = new Set();
   stalls = new Map();
+  /** Jobs that were cancelled while they ran. */
+  #cancelled = new Set();
   #world;
   #time;
   #sessions;
   #fences;
   #history;
   #onGrant;
+  #onCancel;
   #answered = new Map();
   #hasTakenOver = false;
   #revoked = new Set();
   /** Jobs with parents. */
   #arriving = new Set();
 
-  constructor({ world, time, sessions, fences, history, onGrant }) {
+  constructor({ world, time, sessions, fences, history, onGrant, onCancel }) {
     this.#world = world;
     this.#time = time;
     this.#sessions = sessions;
     this.#fences = fences;
     this.#history = history;
     this.#onGrant = onGrant;
+    this.#onCancel = onCancel;
   }
 
   /** What was finished on the store before, and is not here, is still held here: a session may hold more than it has slots for. */
@@ -74,6 +78,8 @@ export class JobBook {
     if (before !== undefined)
       this.#violate('one lock per job', id, `${id} was granted to ${session} while ${before.session} had it`);
     this.queues.set(id, queue);
+    if (this.finished.get(id)?.isCancelled)
+      this.#violate('a cancelled job never runs again', id, `${id} was granted after it had been cancelled`);
     if (this.finished.has(id)) this.#violate('a finish is final', id, `${id} was granted after it had finished`);
     this.#fences.granted({ job: id }, token, fence, queue);
     const timed = timedMs !== undefined;
@@ -121,7 +127,7 @@ export class JobBook {
   }
 
   /** True: it was the owner, and the job has moved. */
-  #settledOne({ kind, jobId, token, keep }, result) {
+  #settledOne({ kind, jobId, token, keep, step }, result) {
     this.#history.note('store', `${jobId} ${kind} by ${token}: ${result}`, { jobs: [jobId] });
     const owner = this.owners.get(jobId);
     // The children of a job refuse its outcome: the owner keeps its lock, and its run is over.
@@ -129,13 +135,17 @@ export class JobBook {
       owner.isRefused = true;
       return false;
     }
+    // What the job would wait for has come: its run goes on.
+    if (result === 'ready' && owner?.token === token) return false;
     const isOwner = this.#judge(jobId, token, result, this.#isRepeatedFinish(kind, jobId, token));
     if (!isOwner) return false;
     if (kind === 'release' && this.ended.has(token) && !this.#hasTakenOver) {
       this.#violate('an end is not given up', jobId, `${jobId} was given back by ${token}, whose run had ended`);
     }
     this.owners.delete(jobId);
-    if (kind === 'completed' || kind === 'failed') this.finished.set(jobId, { kind, token });
+    if (step !== undefined) this.stalls.set(jobId, 0);
+    if (kind === 'completed' || kind === 'failed') this.#finished(jobId, { kind, token });
+    else this.#waitsAgain(jobId);
     if (kind === 'completed' && keep?.count === 0) this.removed.add(jobId);
     return true;
   }
@@ -145,9 +155,13 @@ export class JobBook {
     return finish?.token === token && finish.kind === kind;
   }
 
-  written({ jobId, token }, { status }) {
+  written({ kind, jobId, token, name }, { status }) {
+    if (kind === 'step') this.#history.note('store', `${jobId} ${name} by ${token ?? 'a process'}: ${status}`, { jobs: [jobId] });
     if (token === undefined) return true;
-    return this.#judge(jobId, token, status, false);
+    const isOwner = this.#judge(jobId, token, status, false);
+    // A step is progress.
+    if (isOwner && kind === 'step') this.stalls.set(jobId, 0);
+    return isOwner;
   }
 
   extended({ jobId, token, durationMs }, status) {
@@ -188,7 +202,10 @@ export class JobBook {
     for (const [id, owner] of [...this.owners]) {
       if (owner.session !== session) continue;
       if (how === 'crashed') this.#charge(id, owner, undefined);
-      else this.owners.delete(id);
+      else {
+        this.owners.delete(id);
+        this.#waitsAgain(id);
+      }
     }
   }
 
@@ -198,11 +215,11 @@ export class JobBook {
     this.owners.delete(id);
     const { maxStalls = 0 } = this.#sessions.get(owner?.session) ?? {};
     this.#history.note('store', `${id} stalled (${stalls} of ${maxStalls})`, { jobs: [id] });
-    const over = stalls > maxStalls;
+    const over = stalls > maxStalls || this.#cancelled.has(id);
     if (isFailed !== undefined && isFailed !== over) {
       this.#violate('stalls are counted', id, `${id} stalled ${stalls} times of ${maxStalls}, failed: ${isFailed}`);
     }
-    if (over) this.finished.set(id, { kind: 'failed', token: undefined });
+    if (over) this.#finished(id, { kind: 'failed', token: undefined });
   }
 
   revoked(ids, changed) {
@@ -214,7 +231,41 @@ export class JobBook {
       this.#history.note('store', `${id} is taken away from ${owner.session}`, { jobs: [id] });
       this.#revoked.add(owner.token);
       this.owners.delete(id);
+      this.#waitsAgain(id);
     });
+  }
+
+  /** By their ids, or all that match. */
+  cancelled(target, changed) {
+    for (const id of changed) {
+      this.#history.note('store', `${id} is cancelled`, { jobs: [id] });
+      if (this.finished.has(id)) this.#violate('a finish is final', id, `${id} was cancelled after it had finished`);
+      const owner = this.owners.get(id);
+      const isNew = !this.#cancelled.has(id);
+      this.#cancelled.add(id);
+      if (owner === undefined) this.#finished(id, { kind: 'failed', token: undefined });
+      else if (isNew) this.#onCancel(owner.token);
+    }
+    if (!Array.isArray(target)) return;
+    for (const id of target) {
+      if (this.known.has(id) && !this.finished.has(id) && !changed.includes(id))
+        this.#violate('a cancelled job ends', id, `${id} has not ended, and its cancel was refused`);
+    }
+  }
+
+  /** By hand. */
+  retried(id) {
+    this.#history.note('store', `${id} is retried by hand`, { jobs: [id] });
+    this.finished.delete(id);
+  }
+
+  /** A job that leaves its owner without an end: if it was cancelled, it has failed. */
+  #waitsAgain(id) {
+    if (this.#cancelled.has(id)) this.#finished(id, { kind: 'failed', token: undefined });
+  }
+
+  #finished(id, finish) {
+    this.finished.set(id, { ...finish, isCancelled: this.#cancelled.delete(id) });
   }
 
   #violate(invariant, job, text) {

@@ -66,8 +66,10 @@ export class Ledger {
       this.#violate('stalls are counted', id, `${id} stalled ${stalls} times, ${stalledCounter} are counted`);
     }
     const owned = this.#jobs.owners.has(id);
-    const finish = this.#jobs.finished.get(id)?.kind;
+    const { kind: finish, isCancelled = false } = this.#jobs.finished.get(id) ?? {};
     const isFinished = state === 'completed' || state === 'failed';
+    if (isCancelled && !isFinished)
+      this.#violate('a cancelled job ends', id, `${id} was cancelled and its run has ended, and it is ${state}`);
     if (owned !== (state === 'active') || (isFinished ? finish !== state : finish !== undefined)) {
       const told = owned ? 'active' : (finish ?? 'neither owned nor finished');
       this.#violate('one state per job', id, `${id} is ${state}, and by all replies it is ${told}`);

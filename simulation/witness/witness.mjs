@@ -1,12 +1,14 @@
 // What handlers, holders and leaders believe and what people are told, against the books of the store. It says when one of the invariants
 // does not hold. It must never change anything.
 import { Books } from './books.mjs';
+import { Handlers } from './handlers.mjs';
 import { Trust } from './trust.mjs';
 
 const LEADER_LOCK = 'holdfast:leader';
 
 export class Witness {
   trust;
+  handlers;
   /** Of the store that is asked now. */
   books;
   /** Of all copies. */
@@ -21,6 +23,13 @@ export class Witness {
     this.#queue = queue;
     this.#history = history;
     this.trust = new Trust(world, history, random);
+    this.handlers = new Handlers(world, (id, token) => this.books.jobs.owners.get(id)?.token === token);
+  }
+
+  /** Asks all that believe in something, or wait for something. */
+  look() {
+    this.trust.look();
+    this.handlers.look();
   }
 
   /** Books for a copy of the store; the first one is asked, the others follow it. */
@@ -36,6 +45,7 @@ export class Witness {
       // A job that an operator took away runs on until its session hears of it.
       onJob: (id, token) => this.trust.granted(id, token, (run) => books.jobs.isRevoked(run.token)),
       // A leader's next term is its own: it is asked about leading, not about one term.
+      onCancel: (token) => this.handlers.cancelled(token),
       onName: (name, token) =>
         this.trust.granted(name, token, ({ process }) => name === LEADER_LOCK && process === books.holderOf(name)),
     });
@@ -62,7 +72,7 @@ export class Witness {
   }
 
   /** A handler runs; answers how to tell that it has ended, and whether because it was told to stop. */
-  runs(job, process) {
+  runs(job, process, signal) {
     const { lock, id } = job;
     const { jobs } = this.books;
     const what = { job: id };
@@ -70,7 +80,9 @@ export class Witness {
     // One that an operator has taken away meanwhile hears of it with its next renewal.
     const current = jobs.isRevoked(lock.token) ? undefined : jobs.owners.get(id)?.token;
     const ended = this.trust.began({ what, token: lock.token, process, isHeld: () => lock.held }, current);
+    const isSilent = this.handlers.began(job, process, signal);
     return (hasStopped) => {
+      isSilent();
       if (!hasStopped) this.books.jobs.ended.add(lock.token);
       ended();
     };
@@ -97,6 +109,12 @@ export class Witness {
     if (isTrue(this.books) || isTrue(this.#before)) return;
     const text = `${process.name} was told that ${id} is completed by ${token}, and it is not`;
     this.#world.violate({ invariant: 'told only what is true', text, job: id });
+  }
+
+  /** The product has emitted an error. A mistake of a program is none of its errors. */
+  heardOf(process, error) {
+    if (!(error instanceof TypeError) && !(error instanceof ReferenceError)) return;
+    this.#world.violate({ invariant: 'no uncaught error', text: `${process.name} got ${error.stack ?? error.message}` });
   }
 
   /** More handlers run in a process than there are slots. */
