@@ -17,7 +17,7 @@ export function part(role, name, { program = new URL(`${role}.mjs`, ACTORS), ...
 export const CHAOS = {
   queues: ['work'],
   /** How often jobs are added, how long a holder rests between two locks and a leader between two writes, what is kept of jobs, and whether some have a `lockKey`, a
-   * deduplication id or a group, whether workers have a rate limit, a schedule adds others, and flows are added where the store keeps families. */
+   * deduplication id or a group, whether workers have a rate limit, a schedule adds others, flows are added where the store keeps families, and jobs of several steps are added and cancelled. */
   acting: {
     paceMs: 150,
     restMs: [0, 50],
@@ -29,6 +29,7 @@ export const CHAOS = {
     hasGroups: true,
     hasRate: true,
     hasFlows: true,
+    hasSteps: true,
   },
   parts: [
     ...some('producer', 2),

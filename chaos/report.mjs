@@ -45,6 +45,7 @@ function figureLines(figures) {
     failed,
     slots,
     flows,
+    steps,
     grouped,
     rated,
     kills,
@@ -61,6 +62,9 @@ function figureLines(figures) {
     ...(rated === 0 ? [] : [`rate          ${count(rated)} starts`]),
     ...(slots === 0 ? [] : [`schedule      ${count(slots)} slots`]),
     ...(flows === 0 ? [] : [`flows         ${count(flows)} acknowledged`]),
+    ...(steps.done === 0
+      ? []
+      : [`steps         ${count(steps.done)} done, ${count(steps.again)} of them again, ${count(steps.cancels)} jobs cancelled`]),
     `other locks   ${count(namedLocks)} named locks taken, ${count(terms)} terms of leaders`,
     `owners        ${count(kills)} processes killed, ${count(told)} holders told that their lock was lost`,
     `fenced writes ${count(writes)}, of which ${count(refusedWrites)} of owners of the past were refused`,

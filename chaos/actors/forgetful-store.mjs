@@ -1,6 +1,7 @@
 // A store with defects, to see that they are found: it says that sessions were renewed and does not renew them, and that jobs were added
 // of which it forgets one call in five, beginning with the third: also a short run, most of which the file is locked, has some. And one
 // time in three, beginning with the first, a schedule gets the job of a later slot. Limits of groups and rate limits it does not keep.
+// It says that steps were recorded and jobs were cancelled, and does neither.
 import { isMainThread } from 'node:worker_threads';
 import { openStore } from 'holdfast';
 import { EVERY_MS } from '../schedules.mjs';
@@ -24,6 +25,12 @@ export default async ({ main, thread }) => {
       const isSkipped = changes[0].kind === 'advance' && changes[0].next !== undefined && (advances += 1) % SKIPPED === 1;
       return store.schedule(queue, isSkipped ? changes.map(later) : changes);
     },
+    write: async (queue, writes, transaction) => {
+      const isStep = writes[0].kind === 'step' && writes[0].token !== undefined;
+      return isStep ? writes.map(({ value }) => ({ status: 'done', value })) : store.write(queue, writes, transaction);
+    },
+    change: async (queue, target, change) =>
+      change.kind === 'cancel' ? { changed: target, others: [], more: false } : store.change(queue, target, change),
     renew: async (renewals) => renewals.map(() => ({ alive: true, notices: [] })),
     add: async (queue, jobs, call) => {
       adds += 1;

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobName } from '../job-name.mjs';
 import { block, noteError, plan, random, resource, watch } from './actor.mjs';
+import { doSteps } from './steps.mjs';
 
 const ON_PURPOSE = 'on purpose';
 
@@ -25,7 +26,8 @@ export const handlerOf =
       await writeAll(things, fence);
       // Only the first run takes its time.
       const ms = job.attemptsStarted === 1 ? lastsMs : Math.min(lastsMs, 20);
-      if (does === 'block') block(ms);
+      if (does === 'steps') await doSteps(queue, job, signal);
+      else if (does === 'block') block(ms);
       else await sleep(ms, undefined, stubborn ? {} : { signal }).catch(() => undefined);
       if (random.chance(0.2)) await job.updateProgress(50).catch(noteError);
       if (random.chance(0.1)) await job.log('half of it').catch(noteError);

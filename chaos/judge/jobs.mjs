@@ -15,7 +15,8 @@ export function jobsOf(entries) {
   for (const entry of of('accepted')) accepted.set(entry.id, [...(accepted.get(entry.id) ?? []), entry]);
   const kept = new Map();
   for (const { list, jobs } of of('kept')) for (const { id, key } of jobs) kept.set(key, { id, list });
-  return { acknowledged, accepted, kept, completed: of('completed'), drained: of('drained')[0] };
+  const cancelled = new Set(of('cancelling').map(({ id }) => id));
+  return { acknowledged, accepted, cancelled, kept, completed: of('completed'), drained: of('drained')[0] };
 }
 
 export function judgeJobs(jobs, holds) {
@@ -45,7 +46,7 @@ function lostOrLeft({ acknowledged, accepted, kept, drained }) {
   return violations;
 }
 
-function acceptedWrongly({ acknowledged, accepted }, runs) {
+function acceptedWrongly({ acknowledged, accepted, cancelled }, runs) {
   const violations = [];
   const idsGivenAgain = new Set(twiceGiven(acknowledged).map(({ id }) => id));
   for (const [id, finishes] of accepted) {
@@ -58,7 +59,8 @@ function acceptedWrongly({ acknowledged, accepted }, runs) {
       violations.push({ rule: 'finished twice', text: `job ${id} was finished ${times} times`, at: first.at, concerns });
     }
     for (const { outcome, reason, at } of finishes) {
-      if (outcome === 'failed' && reason !== ON_PURPOSE && !BY_CHILD.test(reason))
+      const isCancelled = cancelled.has(id) && reason?.includes('cancelled');
+      if (outcome === 'failed' && reason !== ON_PURPOSE && !BY_CHILD.test(reason) && !isCancelled)
         violations.push({ rule: 'failed for no reason', text: `job ${id} failed: ${reason}`, at, concerns });
     }
     const last = finishes.at(-1);

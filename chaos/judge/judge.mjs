@@ -11,6 +11,7 @@ import { judgeProcesses } from './processes.mjs';
 import { countRated, judgeRates } from './rates.mjs';
 import { recoveriesOf } from './recoveries.mjs';
 import { countSlots, judgeSlots } from './slots.mjs';
+import { countSteps, judgeSteps } from './steps.mjs';
 import { judgeWrites } from './writes.mjs';
 
 /** What an asynchronous replica may lose: promises that rest on a write which it had not got. Nothing else is forgiven. */
@@ -31,6 +32,8 @@ const LOSABLE = new Set([
   'child lost before its parent began',
   'letter missing',
   'letter twice',
+  'step done again',
+  'ran after its cancel',
 ]);
 const BEFORE_PROMOTION_MS = 5000;
 /** Until everybody has renewed with the new primary and was told what it has lost. */
@@ -52,6 +55,7 @@ export function judge(entries) {
     ...judgeDrafts(entries, jobs, holds),
     ...judgeSlots(entries, jobs),
     ...judgeFlows(entries, jobs, holds),
+    ...judgeSteps(entries, holds),
     ...judgeWrites(entries),
     ...judgeFences(entries, holds),
     ...judgeProcesses(entries),
@@ -81,6 +85,7 @@ function figuresOf(entries, holds, jobs) {
     failed: count('accepted', ({ outcome }) => outcome === 'failed'),
     slots: countSlots(entries),
     flows: countFlows(entries, jobs),
+    steps: countSteps(entries),
     grouped: countGrouped(holds),
     rated: countRated(entries),
     promotions: count('promoted'),

@@ -339,3 +339,28 @@ test('a root that a child fails, without a run', () => {
   ];
   expect(rules(...doomed, letters('child', 'root'))).toEqual([]);
 });
+
+test('a step that is done again after its record was acknowledged', () => {
+  const done = (at: number, who: string, fence: number, key = 'k'): Line =>
+    line(at, who, 'step', { id: '1', name: 'charge', key, fence });
+  const recorded = line(13, 'worker-1.1', 'step recorded', { id: '1', name: 'charge', fence: 5 });
+  // The first run died between effect and record, or goes on without knowing that it has lost its job.
+  expect(rules(...CLEAN, done(12, 'worker-1.1', 5), done(102, 'worker-2.1', 7))).toEqual([]);
+  expect(rules(...CLEAN, { ...recorded, fence: 7 }, done(102, 'worker-1.1', 5))).toEqual([]);
+  expect(rules(...CLEAN, done(12, 'worker-1.1', 5), recorded, done(102, 'worker-2.1', 7))).toEqual(['step done again']);
+  expect(rules(...CLEAN, done(12, 'worker-1.1', 5), done(102, 'worker-2.1', 7, 'another'))).toEqual(['step with two keys']);
+});
+
+test('a job that begins after it was cancelled', () => {
+  const cancelled = (at: number, event = 'cancelled'): Line => line(at, 'producer-1.1', event, { id: '1' });
+  // It was granted before.
+  expect(rules(...CLEAN, cancelled(99))).toEqual([]);
+  expect(rules(...CLEAN, cancelled(-7000))).toEqual(['ran after its cancel', 'ran after its cancel']);
+  expect(rules(...CLEAN, cancelled(98), cancelled(99, 'cancelled, ended'))).toEqual(['ran after its cancel']);
+});
+
+test('a job that fails because it was cancelled', () => {
+  const failed = line(130, 'conductor', 'accepted', { id: '2', outcome: 'failed', reason: 'cancelled: by chaos' });
+  expect(rules(...CLEAN, added('2'), failed)).toEqual(['failed for no reason']);
+  expect(rules(...CLEAN, added('2'), line(120, 'producer-1.1', 'cancelling', { id: '2' }), failed)).toEqual([]);
+});
