@@ -75,7 +75,7 @@ describe('the tarball', () => {
 
   test('holds nothing but the build, the SQLite of Node 20, the documents for users and the examples', () => {
     const expected =
-      /^(dist\/[^.].*|prebuilt\/.*|docs\/[^/]*\.(md|svg)|examples\/[^/]*\.(ts|cjs)|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json)$/;
+      /^(dist\/[^.].*|prebuilt\/.*|docs\/[^/]*\.(md|svg)|examples\/([^/]*\.(ts|cjs)|deploy\/[^/]*)|(README|CHANGELOG|SECURITY)\.md|LICENSE|package\.json)$/;
     expect(files.filter((file) => !expected.test(file))).toEqual([]);
     expect(files).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'package.json']));
   });
