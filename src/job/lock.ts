@@ -19,8 +19,7 @@ export interface JobLock {
   /**
    * True while the lock is certainly ours: no other session can have been let in yet. It turns false as soon as that is uncertain, also
    * while the store does not reply. The lock may still be ours then: the handler is not aborted, and its result is sent to the store. Once
-   * false, it never turns true again, so that a handler gets no contradicting readings. One exception: a move that the handler made itself
-   * (`sleep`, `waitFor`, `moveToDelayed` …) and that the store has refused.
+   * false, it never turns true again, so that a handler gets no contradicting readings.
    */
   readonly held: boolean;
   readonly token: string;

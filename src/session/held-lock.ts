@@ -94,8 +94,8 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
 
   get held(): boolean {
     // Once `held` has returned false, it stays false: a late reply of the store must not make the handler trust the lock again.
-    this.#unsure ||= !this.isSure;
-    return !this.#unsure && !this.moved;
+    this.#unsure ||= this.moved || !this.isSure;
+    return !this.#unsure;
   }
 
   /** True while the lock is certainly ours. It may turn true again after it was false. */
