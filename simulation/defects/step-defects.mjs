@@ -128,8 +128,8 @@ export const STEP_DEFECTS = {
     violates: 'a signal wakes its job',
     modules: { 'store/memory/state/steps.js': () => ({ setAwaited: () => undefined }) },
   },
-  'a signal that comes before its job waits is not looked for': {
-    violates: ['a signal is found', 'the owner is heard'],
+  'a run that waits for a signal gets none of its data': {
+    violates: 'a signal is found',
     modules: {
       'handle/steps.js': ({ RunSteps }) => ({
         RunSteps: class extends RunSteps {

@@ -24,6 +24,9 @@ export class ThreadService {
     this.#port = port;
     this.#handedBack = new Int32Array(handedBack);
     this.#watchdog = new Watchdog(beat, systemClock, {
+      onBeat: () => {
+        for (const store of this.#stores.values()) store.beat();
+      },
       onBlocking: () => this.#blocks.begin(noStack ?? (this.#watchdog.isDebugged ? 'a debugger is attached' : undefined)),
       onOver: (blockedMs, endedAt, isLong) => {
         const seen = this.#blocks.end(endedAt);

@@ -67,6 +67,11 @@ export class ThreadStore {
     this.#held.get(sessionId)?.memory.addBlock(block);
   }
 
+  /** Called twice a second. */
+  beat(): void {
+    this.#loop?.look();
+  }
+
   limit(sessionId: string, limit: RunLimit): void {
     const held = this.#held.get(sessionId);
     if (held === undefined) return;
@@ -113,7 +118,7 @@ export class ThreadStore {
     try {
       const store = await openDescribed(this.#descriptor);
       this.#store = store;
-      this.#loop = new RenewalLoop(store, systemClock);
+      this.#loop = new RenewalLoop(store, systemClock, true);
       this.#begin([...this.#held.values()], store);
     } catch (error) {
       this.#reportUnreachable(toError(error));

@@ -55,6 +55,8 @@ export class Beat {
 }
 
 export interface WatchdogReports {
+  /** Called at each beat of the watchdog's own timer: a second timer would wake an idle process as often again. */
+  onBeat?(): void;
   /** The main loop is blocked, for half a second at least. Reported once for each block. */
   onBlocking?(): void;
   /** A block is over: the main loop could not receive a report earlier, and only now is the length known. `isLong`: it is to be reported. */
@@ -82,7 +84,10 @@ export class Watchdog {
     this.#since = this.#lookedAt;
     this.#pauseSeen = Atomics.load(this.#words, PAUSE_ENDED);
     this.#reports = reports;
-    this.#timer = setInterval(() => this.#check(), BEAT_MS).unref();
+    this.#timer = setInterval(() => {
+      this.#check();
+      reports.onBeat?.();
+    }, BEAT_MS).unref();
   }
 
   stop(): void {

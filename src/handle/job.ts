@@ -45,6 +45,9 @@ export let showSettled: (job: Job, outcome: Outcome) => void;
 /** For sandboxes: the steps of the run of the job, in two halves. */
 export let runStepsOf: (job: Job) => Pick<RunSteps, 'begin' | 'record'>;
 
+/** For workers: true if a call of `step`, `sleep` or `waitFor` has not ended. */
+export let hasOpenSteps: (job: Job) => boolean;
+
 /** For workers: the recorded steps that the run of the job has not asked for. Undefined if the run has used no step. */
 export let unaskedSteps: (job: Job) => Promise<string[]> | undefined;
 
@@ -55,6 +58,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   static {
     showSettled = (job, outcome) => job.#snapshot.settled(outcome);
     runStepsOf = (job) => job.#steps;
+    hasOpenSteps = (job) => job.#runSteps?.forgotten === true;
     unaskedSteps = (job) => job.#runSteps?.unasked();
     doomOf = (job) => job.#snapshot.record.doomedBy;
   }
@@ -264,24 +268,24 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
    * lost its lock records nothing. If the process dies between the effect of a step and its record, the step runs again, with the same
    * `key`. The result is JSON. A name can be used once in a run.
    */
-  async step<T>(name: string, work: (context: StepContext) => T | Promise<T>): Promise<T> {
-    return this.#steps.step(name, work);
+  step<T>(name: string, work: (context: StepContext) => T | Promise<T>): Promise<T> {
+    return forgettable(this.#steps.step(name, work));
   }
 
   /**
    * Hands the job back, and lets it run again after this time; that run passes the sleep. No attempt and no stall counts. It rejects with a
    * DelayedError, which the handler lets pass. Its slot is free meanwhile.
    */
-  async sleep(name: string, ms: number): Promise<void> {
-    await this.#steps.sleep(name, ms);
+  sleep(name: string, ms: number): Promise<void> {
+    return forgettable(this.#steps.sleep(name, ms));
   }
 
   /**
    * Waits for `queue.signal(jobId, name, data)`, and returns the data. A signal that came before is found. Until the signal comes, the job is
    * delayed and its slot is free, as with `sleep`. Rejects with TIMEOUT after `timeoutMs`, on every run.
    */
-  async waitFor<D = Any>(name: string, opts: WaitForOptions = {}): Promise<D> {
-    return (await this.#steps.waitFor(name, opts)) as D;
+  waitFor<D = Any>(name: string, opts: WaitForOptions = {}): Promise<D> {
+    return forgettable(this.#steps.waitFor(name, opts) as Promise<D>);
   }
 
   /** Returns what the runs of the job have recorded, in order. */
@@ -298,11 +302,11 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   }
 
   /**
-   * Completes the job with its result, under the token of this run. With a `transaction` of yours, the job completes when it commits, or not
-   * at all: your own writes and the completion are one. If the lock is lost, it rejects, so that your transaction rolls back. Call it last
-   * in the transaction, and let the handler end afterwards.
+   * Completes the job with its result in a `transaction` of yours, under the token of this run: your own writes and the completion are one. If
+   * the lock is lost, it rejects, so that your transaction rolls back. Call it last in the transaction, once, and let the handler end after
+   * the commit. If the handler ends normally and the transaction has not committed, the run fails with NOT_COMMITTED.
    */
-  async complete(result?: Result, opts: moves.CompleteOptions = {}): Promise<void> {
+  async complete(result: Result, opts: moves.CompleteOptions): Promise<void> {
     await moves.completeWithin(this.#snapshot, this, result, opts);
   }
 
@@ -425,4 +429,10 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   [Symbol.for('nodejs.util.inspect.custom')](): JobView<Data, Result, Name> {
     return this.toJSON();
   }
+}
+
+/** A call that the handler does not await must not end the process by its rejection. The worker warns of such a call. */
+function forgettable<T>(call: Promise<T>): Promise<T> {
+  call.catch(() => undefined);
+  return call;
 }

@@ -30,7 +30,7 @@ export async function complete(
 
 export interface CompleteOptions {
   /** A transaction of yours: the job completes when it commits, or not at all. */
-  transaction?: object;
+  transaction: object;
 }
 
 const COMPLETE_NAMES = new OptionNames<CompleteOptions>({ of: 'complete', known: { transaction: true } });
@@ -42,13 +42,21 @@ export async function completeWithin(
   options: CompleteOptions,
 ): Promise<void> {
   const { transaction } = COMPLETE_NAMES.checked(options);
-  const { context } = snapshot;
-  const token = snapshot.tokenFor(undefined, 'complete');
-  const outcome: Outcome = { ...completion(job, token, value, context) };
-  if (transaction === undefined) {
-    await settle(snapshot, outcome, 'complete', false);
-    return;
+  const { context, record } = snapshot;
+  const facts = { jobId: record.id, queue: context.name };
+  if (transaction === undefined || transaction === null) {
+    const hint = 'Without one, return the result from the handler.';
+    throw new HoldfastError('INVALID_OPTION', `complete of job ${record.id} needs a transaction of yours. ${hint}`, {
+      ...facts,
+      option: 'transaction',
+    });
   }
+  if (snapshot.isCompleting) {
+    throw new HoldfastError('JOB_STATE', `complete was called before in this run of job ${record.id}.`, facts);
+  }
+  const token = snapshot.tokenFor(undefined, 'complete');
+  const outcome: Outcome = completion(job, token, value, context);
+  snapshot.isCompleting = true;
   const store = await context.ready();
   const { results } = await store.settle(context.stored, [outcome], undefined, undefined, transaction);
   snapshot.accept(results[0] ?? 'missing', 'complete');

@@ -37,13 +37,24 @@ export interface StepInfo {
   value?: unknown;
 }
 
+/** A wait that ends this much before its time is over: the clocks of store and worker differ by less. */
+const EARLY_MS = 1000;
 const WAIT_NAMES = new OptionNames<WaitForOptions>({ of: 'waitFor', known: { timeoutMs: true } });
 const COMMIT_NAMES = new OptionNames<{ transaction: object }>({ of: 'commit', known: { transaction: true } });
 
 export class RunSteps {
   readonly #snapshot: JobSnapshot;
-  /** The names that this run has asked for. */
-  readonly #asked = new Set<string>();
+  /** When this run began, on the clock of `performance`. The store's clock at that moment is `processedOn`. */
+  readonly #beganAt = performance.now();
+  /** What this run has asked for, by the user's names. */
+  readonly #asked = new Map<string, StepKind>();
+  /** Calls of this run that have not ended, and the steps among them. */
+  readonly #open = new Set<Promise<unknown>>();
+  readonly #working = new Set<Promise<unknown>>();
+  /** The sleep or wait that is about to end the run. */
+  #leaving: string | undefined;
+  /** A second sleep or wait was asked for beside it. */
+  #isTorn = false;
   #recorded: Promise<Map<string, string>> | undefined;
 
   constructor(snapshot: JobSnapshot) {
@@ -52,23 +63,61 @@ export class RunSteps {
 
   async step<T>(name: string, work: (context: StepContext) => T | Promise<T>): Promise<T> {
     checkWork(work);
+    const step = this.#tracked(this.#step(name, work));
+    this.#working.add(step);
+    try {
+      return await step;
+    } finally {
+      this.#working.delete(step);
+    }
+  }
+
+  async #step<T>(name: string, work: (context: StepContext) => T | Promise<T>): Promise<T> {
     const begun = await this.begin(name);
     if ('value' in begun) return begun.value as T;
-    let committed: unknown;
-    const result = await work({
-      ...begun,
-      signal: this.#snapshot.lock.signal,
-      commit: async (value, options) => {
-        await this.#commit(name, value, options);
-        committed = { value };
-      },
-    });
-    return (await this.record(name, committed === undefined ? result : (committed as { value: unknown }).value)) as T;
+    let commits = false;
+    const { signal } = this.#snapshot.lock;
+    const commit: StepContext['commit'] = async (value, options) => {
+      commits = true;
+      await this.#commit(name, value, options);
+    };
+    const result = await work({ ...begun, signal, commit });
+    return (commits ? await this.#committed(name) : await this.record(name, result)) as T;
+  }
+
+  /** Returns the value that the user's transaction recorded. Rejects if it has rolled back. */
+  async #committed(name: string): Promise<unknown> {
+    this.#snapshot.record.hasSteps = true;
+    this.#recorded = undefined;
+    const recorded = (await this.#load()).get(storedName('step', name));
+    if (recorded !== undefined) return decode(recorded);
+    const { record, context } = this.#snapshot;
+    const hint = 'Let the function of the step throw when its transaction rolls back, and end the transaction before it returns.';
+    const message = `step "${name}" of job ${record.id}: commit() was called, but the transaction has not committed. ${hint}`;
+    throw new HoldfastError('NOT_COMMITTED', message, { jobId: record.id, queue: context.name });
+  }
+
+  async #stepsEnd(): Promise<void> {
+    while (this.#working.size > 0) await Promise.allSettled(this.#working);
+  }
+
+  /** A rejection of a call that the handler does not await must not end the process; `forgotten` reports it. */
+  #tracked<T>(call: Promise<T>): Promise<T> {
+    this.#open.add(call);
+    const ended = (): void => void this.#open.delete(call);
+    call.then(ended, ended);
+    return call;
+  }
+
+  /** True if the handler has ended and a call of it has not. */
+  get forgotten(): boolean {
+    return this.#open.size > 0;
   }
 
   /** Begins a step. Returns its value if it is recorded. */
   async begin(name: string): Promise<{ value: unknown } | Pick<StepContext, 'key' | 'fence'>> {
-    const recorded = (await this.#load()).get(this.#ask('step', name));
+    const stored = this.#ask('step', name);
+    const recorded = (await this.#load()).get(stored);
     if (recorded !== undefined) return { value: decode(recorded) };
     const { lock } = this.#snapshot;
     // A run that must stop does not begin another step.
@@ -92,10 +141,13 @@ export class RunSteps {
 
   /** The first call hands the job back until the time is over, and rejects, so that the run ends. The run after that goes on. */
   async sleep(name: string, ms: number): Promise<void> {
-    checkInteger('sleep', ms, { max: MAX_DELAY_MS });
+    checkInteger('ms of sleep', ms, { max: MAX_DELAY_MS });
     const stored = this.#ask('sleep', name);
+    await this.#tracked(this.#leavingFor(name, () => this.#sleep(name, stored, ms)));
+  }
+
+  async #sleep(name: string, stored: string, ms: number): Promise<void> {
     if ((await this.#load()).has(stored)) return;
-    this.#snapshot.lock.signal.throwIfAborted();
     await this.#leave(name, { delayMs: ms, step: { name: stored, value: String(ms) } });
   }
 
@@ -103,12 +155,18 @@ export class RunSteps {
     const { timeoutMs = MAX_DELAY_MS } = WAIT_NAMES.checked(options);
     checkInteger('timeoutMs', timeoutMs, { min: 1, max: MAX_DELAY_MS });
     const wait = this.#ask('wait', name);
+    return this.#tracked(this.#leavingFor(name, () => this.#waitFor(name, wait, timeoutMs)));
+  }
+
+  async #waitFor(name: string, wait: string, timeoutMs: number): Promise<unknown> {
     const [signal, timeout] = [storedName('signal', name), storedName('timeout', name)];
     let recorded = await this.#load();
     if (!recorded.has(timeout) && !recorded.has(signal)) {
-      this.#snapshot.lock.signal.throwIfAborted();
-      if (recorded.has(wait)) await this.#record(name, timeout, 'true');
-      else await this.#leave(name, { delayMs: timeoutMs, step: { name: wait, value: String(timeoutMs) }, awaits: signal });
+      const until = Number(recorded.get(wait) ?? this.#now() + timeoutMs);
+      // A job that was promoted, delayed or retried by hand runs before its time: then it waits again.
+      const delayMs = Math.ceil(until - this.#now());
+      if (recorded.has(wait) && delayMs <= EARLY_MS) await this.#record(name, timeout, 'true');
+      else await this.#leave(name, { delayMs, step: { name: wait, value: String(Math.ceil(until)) }, awaits: signal });
       // The signal came after the steps were read.
       this.#recorded = undefined;
       recorded = await this.#load();
@@ -118,12 +176,38 @@ export class RunSteps {
     return decode(data);
   }
 
+  /** The store's clock, from its time at the claim and the time that has passed here since then. */
+  #now(): number {
+    return (this.#snapshot.record.processedOn ?? Date.now()) + (performance.now() - this.#beganAt);
+  }
+
+  /** Lets one sleep or wait at a time end the run. */
+  async #leavingFor<T>(name: string, leave: () => Promise<T>): Promise<T> {
+    if (this.#leaving !== undefined) {
+      this.#isTorn = true;
+      throw this.#torn(name, this.#leaving);
+    }
+    this.#leaving = name;
+    try {
+      return await leave();
+    } finally {
+      this.#leaving = undefined;
+    }
+  }
+
+  #torn(name: string, other: string): HoldfastError {
+    const { record, context } = this.#snapshot;
+    const hint = 'For several answers, wait for one signal and put the answer into its data.';
+    const message = `A run of job ${record.id} cannot wait for "${name}" and "${other}" at the same time. ${hint}`;
+    return new HoldfastError('INVALID_STEP', message, { jobId: record.id, queue: context.name });
+  }
+
   /** Returns the recorded names that this run has not asked for; empty if the run has asked for none at all. */
   async unasked(): Promise<string[]> {
     if (this.#recorded === undefined) return [];
-    const names = [...(await this.#recorded).keys()].filter((stored) => !this.#asked.has(stored));
-    const found = names.flatMap((stored) => parseStoredName(stored) ?? []);
-    return found.filter(({ kind }) => kind !== 'signal' && kind !== 'timeout').map(({ name }) => name);
+    const found = [...(await this.#recorded).keys()].flatMap((stored) => parseStoredName(stored) ?? []);
+    const own = found.filter(({ kind, name }) => kind !== 'signal' && kind !== 'timeout' && !this.#asked.has(name));
+    return own.map(({ name }) => name);
   }
 
   #ask(kind: StepKind, name: unknown): string {
@@ -132,15 +216,13 @@ export class RunSteps {
     const facts = { jobId: record.id, queue: context.name };
     this.#snapshot.tokenFor(undefined, kind);
     if (ended) throw new HoldfastError('LOCK_LOST', `This run of job ${record.id} has ended: let its handler end too.`, facts);
-    if (this.#asked.has(stored)) {
+    const before = this.#asked.get(name as string);
+    if (before !== undefined) {
       const hint = 'A later run could not tell the two apart: give each its own name, with a number or an id in it.';
-      throw new HoldfastError(
-        'STEP_REPEATED',
-        `This run of job ${record.id} has used the ${kind} "${String(name)}" before. ${hint}`,
-        facts,
-      );
+      const message = `This run of job ${record.id} has used the name "${String(name)}" before, for a ${before}. ${hint}`;
+      throw new HoldfastError('STEP_REPEATED', message, facts);
     }
-    this.#asked.add(stored);
+    this.#asked.set(name as string, kind);
     return stored;
   }
 
@@ -194,7 +276,11 @@ export class RunSteps {
 
   /** Ends the run with a delay. Returns if what the job would wait for has come. */
   async #leave(name: string, delay: { delayMs: number; step: Step; awaits?: string }): Promise<void> {
-    const { context, record } = this.#snapshot;
+    const { context, record, lock } = this.#snapshot;
+    // The steps beside this call are recorded first: the next run must find them.
+    await this.#stepsEnd();
+    lock.signal.throwIfAborted();
+    if (this.#isTorn) throw this.#torn(name, name);
     const outcome = { kind: 'delay', jobId: record.id, token: this.#snapshot.tokenFor(undefined, 'step'), ...delay } as const;
     const { status } = await context.settle(outcome, false);
     if (status === 'ready') {
@@ -203,7 +289,8 @@ export class RunSteps {
     }
     this.#accept(name, status);
     this.#snapshot.settled(outcome);
-    throw new DelayedError(`Job ${record.id} waits until "${name}" is over, and runs again then. Let this error pass.`);
+    const what = delay.awaits === undefined ? `until "${name}" is over` : `for the signal "${name}"`;
+    throw new DelayedError(`Job ${record.id} waits ${what}, and runs again then. Let this error pass.`);
   }
 
   #accept(name: string, status: WriteReply['status']): void {

@@ -44,10 +44,11 @@ export class RenewalLoop {
   /** The latest call. */
   #calling: Promise<void> | undefined;
 
-  constructor(store: Store, clock: Clock) {
+  /** `isBeaten`: the caller calls `look` twice a second. */
+  constructor(store: Store, clock: Clock, isBeaten = false) {
     this.#store = store;
     this.#clock = clock;
-    this.#checks = new SessionChecks(store, clock, (sessionId) => this.#hasten(sessionId));
+    this.#checks = new SessionChecks(store, clock, (sessionId) => this.#hasten(sessionId), isBeaten);
   }
 
   get size(): number {
@@ -60,6 +61,10 @@ export class RenewalLoop {
     this.#entries.set(renewed.plan.id, { renewed, acked: 0, dueAt: this.#clock.monotonic() + firstInMs });
     this.#checks.add(renewed.plan, renewed.memory);
     this.#schedule();
+  }
+
+  look(): void {
+    this.#checks.look();
   }
 
   delete(sessionId: string): void {

@@ -31,12 +31,17 @@ export class SessionChecks {
   readonly #clock: Clock;
   readonly #renewNow: (sessionId: string) => void;
   readonly #checked = new Map<string, Checked>();
+  readonly #isBeaten: boolean;
   #timer: NodeJS.Timeout | undefined;
   #everyMs = 0;
   #asking = false;
 
-  /** `renewNow`: a renewal ends a suspicion, and returns the notices. */
-  constructor(store: Store, clock: Clock, renewNow: (sessionId: string) => void) {
+  /**
+   * `renewNow`: a renewal ends a suspicion, and returns the notices. `isBeaten`: the caller calls `look` twice a second, so sessions that need
+   * no reply in their grace need no timer of their own.
+   */
+  constructor(store: Store, clock: Clock, renewNow: (sessionId: string) => void, isBeaten = false) {
+    this.#isBeaten = isBeaten;
     this.#store = store;
     this.#clock = clock;
     this.#renewNow = renewNow;
@@ -56,8 +61,14 @@ export class SessionChecks {
     this.#beat();
   }
 
+  /** Asks now, unless a timer asks as often. */
+  look(): void {
+    if (this.#timer === undefined) void this.#ask();
+  }
+
   #beat(): void {
-    const intervals = Array.from(this.#checked.values(), ({ plan }) => askEveryMs(plan.graceMs));
+    const timed = Array.from(this.#checked.values()).filter(({ plan }) => plan.graceMs > 0 || !this.#isBeaten);
+    const intervals = timed.map(({ plan }) => askEveryMs(plan.graceMs));
     const everyMs = intervals.length === 0 ? 0 : Math.min(...intervals);
     if (everyMs === this.#everyMs) return;
     this.#everyMs = everyMs;

@@ -36,7 +36,6 @@ export const CALLS = [
   'waitFor',
   'steps',
   'cancel',
-  'complete',
 ] as const satisfies readonly (keyof Job)[];
 
 /** The two halves of `job.step`: its function runs between them, inside the sandbox. */

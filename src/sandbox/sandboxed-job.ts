@@ -56,7 +56,7 @@ const AT_ONCE = 1024;
 
 /** A transaction of the sandbox cannot go to the worker. */
 async function refuseCommit(): Promise<never> {
-  const message = 'commit() works only in the process of the worker: use a processor that is a function.';
+  const message = 'commit() and complete() work only in the process of the worker: use a processor that is a function.';
   throw new HoldfastError('OPTION_UNSUPPORTED', message, { option: 'transaction' });
 }
 
@@ -118,6 +118,10 @@ class JobInSandbox implements PayloadReader {
     if ('value' in begun) return begun.value;
     const { signal } = (this as unknown as { lock: HeldLock }).lock;
     return this.#call('recordStep', [name, await work({ ...begun, signal, commit: refuseCommit })]);
+  }
+
+  complete(): Promise<never> {
+    return refuseCommit();
   }
 
   discard(): void {

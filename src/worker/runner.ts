@@ -101,6 +101,13 @@ export class Runner {
     return this.#thrown(job, lock, error).catch((broken: unknown) => unreadable(job, lock, broken));
   }
 
+  /** Returns how a run ends whose handler has completed the job in a transaction that has not committed. */
+  async uncommitted(job: Job, lock: HeldLock): Promise<RunEnd> {
+    const message = `job.complete was called, but its transaction has not committed. Let the handler throw when it rolls back.`;
+    const error = new HoldfastError('NOT_COMMITTED', message, { jobId: job.id, queue: job.queueName });
+    return this.#thrown(job, lock, error).catch((broken: unknown) => unreadable(job, lock, broken));
+  }
+
   /** Returns how a run ends whose handler has not ended in time. */
   async timedOut(job: Job, lock: HeldLock, error: HoldfastError): Promise<RunEnd> {
     return this.#thrown(job, lock, error).catch((broken: unknown) => unreadable(job, lock, broken));

@@ -2,9 +2,9 @@
 // that the worker emits when the store has accepted the outcome. With `prefetch` there are more jobs than slots. The others wait in
 // PrefetchBuffer until a handler ends, or go back unstarted. Runs must never begin a job whose lock is not held, nor run more handlers
 // than there are slots.
-import { HoldfastError } from '../errors.js';
+import { HoldfastError, toError } from '../errors.js';
 import type { JobContext } from '../handle/job-context.js';
-import { Job, showSettled, unaskedSteps } from '../handle/job.js';
+import { Job, hasOpenSteps, showSettled, unaskedSteps } from '../handle/job.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { HeldLock } from '../session/held-lock.js';
@@ -16,7 +16,7 @@ import { RecentJobs } from './recent-jobs.js';
 import { Run, type RunOwner } from './run.js';
 import { TimeLimit } from './time-limit.js';
 import { TracedRun } from './traced-run.js';
-import { warnOfUnasked } from './unasked-steps.js';
+import { warnOfForgotten, warnOfUnasked } from './step-warnings.js';
 import type { RunEnd, Runner } from './runner.js';
 import { LinkedList } from '../runtime/linked-list.js';
 import { checkTelemetry, Tracing } from '../runtime/telemetry.js';
@@ -278,10 +278,13 @@ export class Runs implements RunOwner {
     this.#running.remove(run);
     this.#recent.add(run.lock.fence, run.job.id);
     run.lock.finishing = true;
+    if (hasOpenSteps(run.job)) warnOfForgotten(this.#context.name, run.job.id);
     const { slots } = this.#context;
     slots.running -= 1;
     slots.pace.ended();
-    if (delivers) {
+    if (delivers && run.lock.completing !== undefined) {
+      void this.#confirm(run);
+    } else if (delivers) {
       this.#outbox.deliver(run);
     } else {
       this.#letGo(run.lock);
@@ -305,6 +308,29 @@ export class Runs implements RunOwner {
     // The handler has moved the job itself while the job was handed back without it.
     if (end?.event === 'interrupted' && lock.settled) return;
     if (end !== undefined) this.#emitEnd(end, job, status, error);
+  }
+
+  /** The handler has completed its job in a transaction, and ended. If the transaction has not committed, the run fails. */
+  async #confirm(run: Run): Promise<void> {
+    const { job, lock, end } = run;
+    const { queue, opts } = this.#context;
+    if (end?.event === 'completed') {
+      try {
+        const store = await this.#context.ready();
+        const [status] = await store.extend(queue, [{ jobId: job.id, token: lock.token, durationMs: opts.lockDuration }]);
+        if (status === 'done') this.#replace(run, await this.#runner.uncommitted(job, lock));
+      } catch (error) {
+        this.#context.emitter.emit('error', toError(error));
+        // If the transaction has committed, the store refuses this.
+        this.#replace(run, { event: 'none', outcome: { kind: 'release', jobId: job.id, token: lock.token } });
+      }
+    }
+    this.#outbox.deliver(run);
+  }
+
+  #replace(run: Run, end: RunEnd): void {
+    run.end = end;
+    if (end.outcome !== undefined) run.outcome = end.outcome;
   }
 
   /**
@@ -331,9 +357,7 @@ export class Runs implements RunOwner {
 
   /** The children of the job refuse its completion, so its run fails. Lock and slot stay until the store has acknowledged that. */
   async #fail(run: Run, status: 'pending' | 'unsuccessful'): Promise<void> {
-    const end = await this.#runner.refusedByChildren(run.job, run.lock, status);
-    run.end = end;
-    if (end.outcome !== undefined) run.outcome = end.outcome;
+    this.#replace(run, await this.#runner.refusedByChildren(run.job, run.lock, status));
     this.#outbox.deliver(run);
   }
 

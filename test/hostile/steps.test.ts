@@ -118,6 +118,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     await expect(queue.cancel(7 as unknown as string)).rejects.toMatchObject({ code: 'INVALID_JOB_ID' });
     await expect(queue.cancelJobs({ types: ['failed'] as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' });
     await expect(queue.cancelJobs({ types: [] })).rejects.toMatchObject({ code: 'INVALID_OPTION' });
+    await expect(queue.cancelJobs({ name: 'pdf' } as object)).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'name' });
     await expect(queue.cancelJobs({ limit: 0 })).rejects.toMatchObject({ code: 'INVALID_OPTION' });
     expect(await job.getState()).toBe('waiting');
     const odd = `a\0b\ud800${'x'.repeat(5000)}`;

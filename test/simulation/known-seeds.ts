@@ -41,7 +41,7 @@ export const KNOWN_SEEDS: Record<'memory' | 'sqlite' | 'split', Record<string, n
     'a sleep is half as long': 1,
     'any signal ends any sleep': 51,
     'a signal is recorded and does not wake its job': 29,
-    'a signal that comes before its job waits is not looked for': 12,
+    'a run that waits for a signal gets none of its data': 12,
     'a cancelled job that is given back waits again': 47,
     'a cancelled job whose owner dies waits again': 218,
     'a cancel of a job that waits is only noted': 12,

@@ -214,18 +214,70 @@ describe.each(ENGINES)('steps on %s', (engine: Engine) => {
     expect((await ended(job)).returnvalue).toEqual(['A', 'B', 'C']);
   });
 
-  test('a name used twice in one run is refused with STEP_REPEATED', async () => {
+  test('a name used twice in one run is refused with STEP_REPEATED, whatever it names', async () => {
     const { queue, work, ended } = await start();
     const codes: unknown[] = [];
+    const refused = (error: { code: unknown }): void => void codes.push(error.code);
     work(async (running) => {
       await running.step('a', () => 1);
-      await running.step('a', () => 2).catch((error: { code: unknown }) => codes.push(error.code));
-      await running.sleep('a', 0);
-      await running.waitFor('a').catch((error: { code: unknown }) => codes.push(error.code));
+      await running.step('a', () => 2).catch(refused);
+      await running.sleep('a', 0).catch(refused);
+      await running.waitFor('a').catch(refused);
+    });
+    await ended(await queue.add('order', {}));
+    expect(codes).toEqual(['STEP_REPEATED', 'STEP_REPEATED', 'STEP_REPEATED']);
+  });
+
+  test('a job that waits for a signal goes on waiting when it is promoted', async () => {
+    const { queue, work, ended } = await start();
+    let runs = 0;
+    work(async (running) => {
+      runs += 1;
+      return running.waitFor('approval', { timeoutMs: 600_000 });
     });
     const job = await queue.add('order', {});
-    await queue.signal(job.id, 'a');
-    await ended(job);
-    expect(codes[0]).toBe('STEP_REPEATED');
+    const waits = async (): Promise<boolean> => (await job.getState()) === 'delayed';
+    await until('the job to wait', waits);
+    await queue.promoteJobs();
+    await until('the job to wait again', async () => runs === 2 && (await waits()));
+    await queue.signal(job.id, 'approval', 'now');
+    const { returnvalue, failedReason } = await ended(job);
+    expect([returnvalue, failedReason]).toEqual(['now', undefined]);
+  });
+
+  test('a run that waits for two signals at once fails with INVALID_STEP', async () => {
+    const { queue, work, ended } = await start();
+    work((running) => Promise.race([running.waitFor('yes'), running.waitFor('no')]));
+    const { failedReason } = await ended(await queue.add('order', {}));
+    expect(failedReason).toContain('at the same time');
+  });
+
+  test('a sleep beside a step lets the step be recorded first', async () => {
+    const { queue, work, ended } = await start();
+    const calls: string[] = [];
+    work(async (running) => {
+      await Promise.all([
+        running.sleep('nap', 1),
+        running.step('slow', async () => {
+          calls.push('slow');
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }),
+      ]);
+    });
+    const { attemptsMade } = await ended(await queue.add('order', {}));
+    expect([calls, attemptsMade]).toEqual([['slow'], 1]);
+  });
+
+  test('a step that the handler does not await ends no process, and the job completes', async () => {
+    const { queue, work, ended } = await start();
+    const late = newGate();
+    work(async (running) => {
+      void running.step('late', () => late.opened);
+      return 'done';
+    });
+    const job = await ended(await queue.add('order', {}));
+    late.open();
+    expect(job.returnvalue).toBe('done');
+    expect(await job.steps()).toEqual([]);
   });
 });

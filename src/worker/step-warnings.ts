@@ -1,4 +1,4 @@
-// Warns of recorded steps that a handler no longer asks for: a step was renamed or removed while jobs were under way.
+// Warnings about the steps of handlers: recorded steps that a handler no longer asks for, and calls that it did not await.
 import { show } from '../runtime/check.js';
 
 /** Each step is told once per process. */
@@ -11,4 +11,13 @@ export function warnOfUnasked(queue: string, names: string[]): void {
   for (const name of fresh) told.add(`${queue}:${name}`);
   const message = `A job of queue "${queue}" has completed with recorded steps that its handler no longer asks for: ${fresh.map(show).join(', ')}. Was a step renamed while jobs were under way? A renamed step runs again.`;
   process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_STEPS_UNASKED' });
+}
+
+/** A handler has ended before a call of `step`, `sleep` or `waitFor` that it made. */
+export function warnOfForgotten(queue: string, jobId: string): void {
+  const key = `${queue}: forgotten`;
+  if (told.has(key)) return;
+  told.add(key);
+  const message = `The handler of job ${jobId} of queue "${queue}" ended while a call of job.step, job.sleep or job.waitFor had not: is an await missing? What such a call does after the end of the run is refused. This is told once for each queue.`;
+  process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_STEP_FORGOTTEN' });
 }
