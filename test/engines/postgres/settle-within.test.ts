@@ -89,6 +89,21 @@ describe.each(WAYS)('completing a job in a transaction with %s', (_name, make) =
     expect([events, await orders(), errors]).toEqual([[value], 1, []]);
   });
 
+  test('S8-8 fails a run that ends normally although its transaction has rolled back', async () => {
+    const { queue, work, orders, ended, way } = await scene(make);
+    work(async (job) => {
+      const transacting = way.transact(async (transaction) => {
+        await way.run(transaction, INSERT);
+        await job.complete('paid', { transaction });
+        throw new Change('no');
+      });
+      await transacting.catch(() => undefined);
+    });
+    const { failedReason, returnvalue } = await ended(await queue.add('pay', {}));
+    expect([failedReason, returnvalue]).toEqual([expect.stringContaining('has not committed'), null]);
+    expect(await orders()).toBe(0);
+  });
+
   test('S8-8 completes nothing after a rollback, and the job is retried', async () => {
     const { queue, work, orders, ended, way } = await scene(make);
     let runs = 0;

@@ -450,6 +450,48 @@ describe('workers on SQLite', () => {
     expect([heard, errors]).toEqual([[{ order: 7 }], []]);
   });
 
+  it('fail a run that ends normally although its transaction has rolled back', async () => {
+    const { queue, work, db, ended } = await crew();
+    work(async (job) => {
+      db.exec('BEGIN IMMEDIATE');
+      await job.complete(7, { transaction: db });
+      db.exec('ROLLBACK');
+      return 'all is well';
+    });
+    const { failedReason, returnvalue } = await ended(await queue.add('order', {}));
+    expect([failedReason, returnvalue]).toEqual([expect.stringContaining('has not committed'), null]);
+  });
+
+  it('refuse a step that ends normally although its transaction has rolled back', async () => {
+    const { queue, work, db, ended } = await crew();
+    const codes: unknown[] = [];
+    work(async (job) => {
+      const step = job.step('book', async ({ commit }) => {
+        db.exec('BEGIN IMMEDIATE');
+        await commit('booked', { transaction: db });
+        db.exec('ROLLBACK');
+      });
+      await step.catch((error: { code: unknown }) => codes.push(error.code));
+    });
+    const job = await ended(await queue.add('order', {}));
+    expect([codes, await job.steps()]).toEqual([['NOT_COMMITTED'], []]);
+  });
+
+  it('refuse a completion without a transaction, and a second one in the same run', async () => {
+    const { queue, work, db, ended } = await crew();
+    const codes: unknown[] = [];
+    const refused = (error: { code: unknown }): void => void codes.push(error.code);
+    work(async (job) => {
+      await job.complete(7, { transaction: undefined } as never).catch(refused);
+      await transact(db, async () => {
+        await job.complete(7, { transaction: db });
+        await job.complete(8, { transaction: db }).catch(refused);
+      });
+    });
+    const { returnvalue } = await ended(await queue.add('order', {}));
+    expect([codes, returnvalue]).toEqual([['INVALID_OPTION', 'JOB_STATE'], 7]);
+  });
+
   it('report a job as completed that its retention has removed with the commit', async () => {
     const { queue, work, db, errors } = await crew();
     const heard: unknown[] = [];
