@@ -3,7 +3,7 @@ export { ERROR_CODES, type ErrorCode, HoldfastError } from './errors.js';
 export type { QueueEventsListener, QueueEventsMap } from './events/event-map.js';
 export { QueueEvents, type QueueEventsOptions } from './events/queue-events.js';
 export { type PublishedEvent, QueueEventsProducer } from './events/queue-events-producer.js';
-export { Job } from './handle/job.js';
+export { Job, type LetterOrigin } from './handle/job.js';
 export type {
   Dependencies,
   Dependencies as JobDependencies,

@@ -149,9 +149,16 @@ export const TRUST = [
   {
     name: 'held turns true again',
     file: 'src/session/held-lock.ts',
-    find: 'this.#unsure ||= !this.isSure;',
-    replace: 'this.#unsure = !this.isSure;',
+    find: 'this.#unsure ||= this.moved || !this.isSure;',
+    replace: 'this.#unsure = this.moved || !this.isSure;',
     tests: HEARING,
+  },
+  {
+    name: 'a handler that has moved its job still reads held as true',
+    file: 'src/session/held-lock.ts',
+    find: 'this.#unsure ||= this.moved || !this.isSure;',
+    replace: 'this.#unsure ||= !this.isSure;',
+    tests: unit('lock-ends-first'),
   },
   {
     name: 'trust that was seen to be over comes back',

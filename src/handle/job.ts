@@ -2,7 +2,7 @@
 // the store. A change that the store refuses leaves its fields unchanged. It must never retry, renew or decide about locks: its job
 // context does that. A handle from a worker carries the lock of its run, and sends the token with every write.
 import { type JobLock, NO_LOCK } from '../job/lock.js';
-import { checkGivenId } from '../job/names.js';
+import { checkGivenId, jobKey } from '../job/names.js';
 import type { LostBy } from '../job/lost-by.js';
 import type { JobRef } from '../job/family.js';
 import type { JobsOptions } from '../job/options.js';
@@ -23,6 +23,17 @@ import type { RemoveOptions } from './removal.js';
 import { listSteps, RunSteps, type StepContext, type StepInfo, type WaitForOptions } from './steps.js';
 import { type FinishSource, waitUntilFinished } from './waiting.js';
 import * as writes from './writes.js';
+
+/** The job that a dead letter is a copy of. */
+export interface LetterOrigin {
+  /** `prefix:queue:id`. */
+  key: string;
+  id: string;
+  failedReason: string;
+  attemptsMade: number;
+  /** In ms since the epoch, on the store's clock. */
+  failedOn: number;
+}
 
 export interface JobExtras {
   lock?: JobLock | undefined;
@@ -186,6 +197,13 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   }
   get queueQualifiedName(): string {
     return `${this.prefix}:${this.queueName}`;
+  }
+  /** For a dead letter: the job that failed, and why. Undefined for other jobs. */
+  get letterOf(): LetterOrigin | undefined {
+    const { origin } = this.#snapshot.record;
+    if (origin === undefined) return undefined;
+    const { id, failedReason, attemptsMade, failedOn } = origin;
+    return { key: jobKey(origin), id, failedReason, attemptsMade, failedOn };
   }
   get lock(): JobLock {
     return this.#snapshot.lock;

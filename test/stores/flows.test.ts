@@ -331,6 +331,8 @@ describe.each(ENGINES)('flows on %s', (engine: Engine) => {
     await until('the letter', async () => (await partQueue.getWaitingCount()) === 1);
     const [letter] = await partQueue.getWaiting();
     expect([letter?.name, letter?.data]).toEqual(['pay', { n: 1 }]);
+    expect(letter?.letterOf).toMatchObject({ key: expect.stringMatching(/^bull:.*-roots:/) as string, attemptsMade: 2 });
+    expect([typeof letter?.letterOf?.failedReason, typeof letter?.letterOf?.failedOn]).toEqual(['string', 'number']);
     expect(await rootQueue.getJobState('order')).toBe('unknown');
     broken = false;
     expect(await partQueue.redrive()).toBe(1);

@@ -101,3 +101,29 @@ test('aborts a run that was cancelled while the store refused its move', async (
   await until('the signal to be aborted', () => signal?.aborted);
   expect(signal?.reason).toMatchObject({ code: 'CANCELLED', message: 'cancelled: enough' });
 });
+
+test('keeps held false once it was read as false during a move that the store refused', async () => {
+  const memory = new MemoryStore();
+  const faulty = new FaultyStore(memory);
+  const queue = new Queue('q', { connection: memory });
+  const readings: (boolean | undefined)[] = [];
+  let lock: Job['lock'] | undefined;
+  const worker = new Worker(
+    'q',
+    async (job) => {
+      ({ lock } = job);
+      await job.step('first', () => queue.signal(job.id, 'approval'));
+      await job.waitFor('approval');
+      readings.push(job.lock.held);
+    },
+    { connection: faulty },
+  );
+  open.push(queue, worker);
+  const held = faulty.on('settle', { fault: 'hold-reply', times: 1 });
+  await queue.add('waits', {});
+  await until('the refusal to be held', () => held.holding === 1);
+  readings.push(lock?.held);
+  held.release();
+  await until('the run to go on', () => readings.length === 2);
+  expect(readings).toEqual([false, false]);
+});
