@@ -22,6 +22,8 @@ import type { JobContext } from './job-context.js';
 export class JobSnapshot implements PayloadReader {
   /** This handle has settled its run. */
   ended = false;
+  /** The run was ended while its handler went on. */
+  isCutShort = false;
   /** The run has completed its job in a transaction of the user. */
   isCompleting = false;
   /** Payloads with accessors that were read or set. */

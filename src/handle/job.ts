@@ -53,6 +53,9 @@ export interface JobMaker {
 /** For workers: the store has accepted the outcome of the job's run. Not a method, because users must not call it. */
 export let showSettled: (job: Job, outcome: Outcome) => void;
 
+/** For workers: the run of the job was ended while its handler goes on. */
+export let showCutShort: (job: Job) => void;
+
 /** For sandboxes: the steps of the run of the job, in two halves. */
 export let runStepsOf: (job: Job) => Pick<RunSteps, 'begin' | 'record'>;
 
@@ -68,6 +71,9 @@ export let doomOf: (job: Job) => JobRef | undefined;
 export class Job<Data = Any, Result = Any, Name extends string = string> {
   static {
     showSettled = (job, outcome) => job.#snapshot.settled(outcome);
+    showCutShort = (job) => {
+      job.#snapshot.isCutShort = true;
+    };
     runStepsOf = (job) => job.#steps;
     hasOpenSteps = (job) => job.#runSteps?.forgotten === true;
     unaskedSteps = (job) => job.#runSteps?.unasked();

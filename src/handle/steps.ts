@@ -212,10 +212,11 @@ export class RunSteps {
 
   #ask(kind: StepKind, name: unknown): string {
     const stored = storedName(kind, name);
-    const { record, context, ended } = this.#snapshot;
+    const { record, context, ended, isCompleting } = this.#snapshot;
     const facts = { jobId: record.id, queue: context.name };
     this.#snapshot.tokenFor(undefined, kind);
-    if (ended) throw new HoldfastError('LOCK_LOST', `This run of job ${record.id} has ended: let its handler end too.`, facts);
+    if (ended || isCompleting)
+      throw new HoldfastError('LOCK_LOST', `This run of job ${record.id} has ended: let its handler end too.`, facts);
     const before = this.#asked.get(name as string);
     if (before !== undefined) {
       const hint = 'A later run could not tell the two apart: give each its own name, with a number or an id in it.';
@@ -240,8 +241,8 @@ export class RunSteps {
 
   #keyOf(name: string): string {
     const { context, record } = this.#snapshot;
-    // A job of the same id that was added later is another job.
-    return `${context.prefix}:${context.name}:${record.id}:${record.timestamp}:${name}`;
+    // A job of the same id that was added later is another job. An id may hold a colon.
+    return [context.prefix, context.name, record.id, record.timestamp].map(encodeURIComponent).concat(name).join(':');
   }
 
   /** Records under the token, and returns the recorded value. Repeats the write while the store does not reply and the lock is held. */

@@ -34,7 +34,7 @@ export async function writeLog(snapshot: JobSnapshot, row: unknown): Promise<num
 
 export async function clearLogs(snapshot: JobSnapshot, keep?: number): Promise<void> {
   if (keep !== undefined) checkInteger('keepLogs', keep);
-  await write(snapshot, 'clearLogs', { kind: 'clearLogs', ...(keep === undefined ? {} : { keep }) }, tokenForLogs(snapshot));
+  await write(snapshot, 'clearLogs', { kind: 'clearLogs', ...(keep === undefined ? {} : { keep }) }, snapshot.token);
 }
 
 /** Returns false if the job has no deduplication id, or does not own the entry of its id. */
@@ -67,7 +67,10 @@ async function write(snapshot: JobSnapshot, action: string, content: Content, to
   return reply as WriteReply;
 }
 
-/** After its owner has settled the run, a log row needs no token: listeners of `completed` and `failed` often log, which does no harm. */
+/**
+ * After its owner has settled the run, a log row needs no token: listeners of `completed` and `failed` often log, which does no harm. A handler
+ * that goes on after its run was ended without it may not.
+ */
 function tokenForLogs(snapshot: JobSnapshot): string | undefined {
-  return snapshot.ended ? undefined : snapshot.token;
+  return snapshot.ended && !snapshot.isCutShort ? undefined : snapshot.token;
 }

@@ -17,7 +17,7 @@ const MAX_NAME = 256;
 export function storedName(kind: StepKind, name: unknown): string {
   if (typeof name !== 'string' || name === '' || name.length > MAX_NAME || UNFIT.test(name)) {
     const given = typeof name === 'string' && name.length > MAX_NAME ? `${name.length} characters long` : show(name);
-    const wanted = `a text of 1 to ${MAX_NAME} characters, without NUL`;
+    const wanted = `a text of 1 to ${MAX_NAME} characters, without NUL and halves of surrogate pairs`;
     throw new HoldfastError('INVALID_STEP', `The name of a ${kind} must be ${wanted}, but it is ${given}.`);
   }
   return `${LETTERS[kind]}:${name}`;

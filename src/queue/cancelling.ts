@@ -43,6 +43,7 @@ export async function cancelJobs(store: Store, queue: string, options: CancelJob
   // A filter that is not known would be ignored, and the call would cancel more than was meant.
   for (const name of Object.keys(options)) if (!KNOWN.has(name)) throw unknown(name);
   checkInteger('limit', limit, { min: 1 });
+  if (onProgress !== undefined && typeof onProgress !== 'function') throw invalidOption('onProgress', onProgress, 'a function');
   if (olderThanMs !== undefined) checkInteger('olderThanMs', olderThanMs, { max: MAX_DELAY_MS });
   const change = { kind: 'cancel', reason: cancelReason(reason) } as const;
   const selection = { lists: listsOf(types), ...(olderThanMs !== undefined && { olderThanMs }) };

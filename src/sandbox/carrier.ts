@@ -1,7 +1,7 @@
 // A thread or a process, whichever carries a child of the pool. The rest of the sandbox does not know which.
 import type { Readable } from 'node:stream';
 import { sleep } from '../runtime/timers.js';
-import type { FromChild, ToChild } from './messages.js';
+import type { ToChild } from './messages.js';
 
 export interface CarrierExit {
   /** null if a signal ended it. */
@@ -16,7 +16,7 @@ export interface CarrierExit {
 }
 
 export interface CarrierListener {
-  message(message: FromChild): void;
+  message(message: unknown): void;
   /** Called once, after the last message. */
   exited(exit: CarrierExit): void;
 }

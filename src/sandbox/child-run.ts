@@ -77,8 +77,14 @@ export class ChildRun {
 
   /** The handler has ended. */
   ended(message: Extract<FromChild, { kind: 'done' | 'failed' }>): void {
-    if (message.kind === 'failed') this.#end((_resolve, reject) => reject(arrived(message.error)));
-    else this.#end((resolve) => resolve(decode(message.value)));
+    // Read before the run ends: a message that a handler made up may not be readable.
+    if (message.kind === 'failed') {
+      const error = arrived(message.error);
+      this.#end((_resolve, reject) => reject(error));
+    } else {
+      const value = decode(message.value);
+      this.#end((resolve) => resolve(value));
+    }
   }
 
   /** The child has ended before the handler. */

@@ -56,7 +56,7 @@ export class Child {
     this.#listener = listener;
     this.loaded = this.#load.promise;
     this.gone = this.#exit.promise;
-    const ears = { message: (message: FromChild) => this.#hear(message), exited: (exit: CarrierExit) => this.#exited(exit) };
+    const ears = { message: (message: unknown) => this.#hear(message), exited: (exit: CarrierExit) => this.#exited(exit) };
     this.#carrier = options.threads ? new ThreadCarrier(entry, options, ears) : new ProcessCarrier(entry, options, ears);
     const { ownEnd } = this.#carrier;
     const { maxMemoryMb, maxLoadMs } = options;
@@ -119,7 +119,16 @@ export class Child {
     await this.gone;
   }
 
-  #hear(message: FromChild): void {
+  /** A handler shares the channel and may send anything through it. What is not one of our messages must not harm the worker. */
+  #hear(message: unknown): void {
+    try {
+      if (typeof message === 'object' && message !== null) this.#take(message as FromChild);
+    } catch {
+      // Not one of our messages, although it looks like one.
+    }
+  }
+
+  #take(message: FromChild): void {
     const { kind } = message;
     if (kind === 'loaded') this.#isLoaded();
     else if (kind === 'unloadable') this.#unloadable(arrived(message.error));

@@ -1,7 +1,7 @@
 // A child of the pool that is a process. It ends with this one: when its channel closes, or on SIGKILL when this process exits.
 import { type ChildProcess, fork, type ForkOptions } from 'node:child_process';
 import { type Carrier, type CarrierListener, LastLines } from './carrier.js';
-import { CHILD_MARK, type FromChild, type ToChild } from './messages.js';
+import { CHILD_MARK, type ToChild } from './messages.js';
 import type { PoolOptions } from './options.js';
 
 const alive = new Set<ChildProcess>();
@@ -27,7 +27,7 @@ export class ProcessCarrier implements Carrier {
     child.stdout?.resume();
     this.#track();
     let error: Error | undefined;
-    child.on('message', (message: FromChild) => listener.message(message));
+    child.on('message', (message: unknown) => listener.message(message));
     child.on('error', (failed) => {
       error = failed;
       // A process that never started has no exit.

@@ -1,7 +1,7 @@
 // A child of the pool that is a thread of this process.
 import { Worker } from 'node:worker_threads';
 import { type Carrier, type CarrierListener, LastLines } from './carrier.js';
-import { CHILD_MARK, type FromChild, type ToChild } from './messages.js';
+import { CHILD_MARK, type ToChild } from './messages.js';
 import type { PoolOptions } from './options.js';
 
 export class ThreadCarrier implements Carrier {
@@ -22,7 +22,7 @@ export class ThreadCarrier implements Carrier {
     this.#thread = thread;
     this.pid = thread.threadId;
     this.#lines.watch(thread.stderr, threadOptions.stderr === true ? undefined : process.stderr);
-    thread.on('message', (message: FromChild) => listener.message(message));
+    thread.on('message', (message: unknown) => listener.message(message));
     thread.on('error', (error) => {
       this.#error = error;
     });

@@ -4,7 +4,7 @@
 // than there are slots.
 import { HoldfastError, toError } from '../errors.js';
 import type { JobContext } from '../handle/job-context.js';
-import { Job, hasOpenSteps, showSettled, unaskedSteps } from '../handle/job.js';
+import { Job, hasOpenSteps, showCutShort, showSettled, unaskedSteps } from '../handle/job.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { HeldLock } from '../session/held-lock.js';
@@ -210,6 +210,7 @@ export class Runs implements RunOwner {
 
   /** The handler has not ended in time. Its lock is given up first: the store may let another owner in before its reply arrives. */
   async #cutShort(run: Run, error: HoldfastError): Promise<void> {
+    showCutShort(run.job);
     run.lock.lose('its time limit is over, and the handler did not stop');
     const end = await this.#runner.timedOut(run.job, run.lock, error);
     if (run.end === undefined) run.conclude(end);
@@ -257,6 +258,7 @@ export class Runs implements RunOwner {
   giveUp(reasonFor: (jobId: string) => Error): void {
     for (const run of Array.from(this.#running.forward())) {
       const { job, lock } = run;
+      showCutShort(job);
       lock.lose('the worker was closed, and the handler did not stop');
       // The handler has moved the job itself.
       if (lock.settled) run.conclude({ event: 'none', outcome: undefined });

@@ -79,6 +79,12 @@ describe.each(oneInThisRun(ENGINES))('sandboxes on %s', (engine) => {
       expect(await job.getState()).toBe('failed');
     });
 
+    test('a handler that sends foreign messages to the worker harms its own job at most', async () => {
+      const { run } = (await sandboxScene(engine)).worker(kind);
+      await run('babble');
+      expect(await run('echo', { a: 1 })).toEqual({ a: 1 });
+    });
+
     test('a cancel from outside aborts the signal of a handler with CANCELLED', async () => {
       const { queue, worker, file } = await sandboxScene(engine);
       const { end } = worker(kind);

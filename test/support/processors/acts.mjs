@@ -1,7 +1,7 @@
 // A processor in a file: each job names what it does.
 import { appendFileSync, existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isMainThread, threadId } from 'node:worker_threads';
+import { isMainThread, parentPort, threadId } from 'node:worker_threads';
 import { DelayedError, RateLimitError, UnrecoverableError, WaitingChildrenError, WaitingError } from 'holdfast';
 
 const never = () => new Promise(() => setInterval(() => undefined, 1000));
@@ -95,6 +95,23 @@ export const acts = {
     const { name, code, message } = signal.reason;
     appendFileSync(job.data.file, `\n${JSON.stringify([signal.reason instanceof Error, name, code, message, job.lock.held])}\n`);
     throw new Error('stopped');
+  },
+  babble: async () => {
+    const send = isMainThread ? (message) => process.send(message) : (message) => parentPort.postMessage(message);
+    for (const message of [
+      null,
+      7,
+      'done',
+      [],
+      {},
+      { kind: 'done' },
+      { kind: 'call' },
+      { kind: 'failed', run: 1 },
+      { kind: 'uncaught' },
+    ])
+      send(message);
+    await sleep(50);
+    return 'ok';
   },
   untilAborted: async (job, _token, signal) => {
     appendFileSync(job.data.file, 'began');
