@@ -72,11 +72,13 @@ describe.each(oneInThisRun(LOCK_ENGINES))('S8-9 a blocked event loop on %s', (en
 });
 
 describe('S8-9 a function that blocks the event loop', () => {
-  test.each([
-    ['regularExpression', 'matchForLong'],
-    ['json', 'parseForLong'],
-    ['atomicsWait', 'waitForLong'],
-  ])(
+  test.each(
+    oneInThisRun([
+      ['regularExpression', 'matchForLong'],
+      ['json', 'parseForLong'],
+      ['atomicsWait', 'waitForLong'],
+    ]),
+  )(
     'S8-9 %s: the report names %s',
     async (name, functionName) => {
       const scene = await newScene('sqlite');
@@ -90,7 +92,7 @@ describe('S8-9 a function that blocks the event loop', () => {
     60_000,
   );
 
-  test.each(['execFileSync', 'pbkdf2Sync'])(
+  test.each(oneInThisRun(['execFileSync', 'pbkdf2Sync']))(
     'S8-9 %s: the report says that it was inside a native call',
     async (name) => {
       const scene = await newScene('sqlite');
@@ -102,7 +104,7 @@ describe('S8-9 a function that blocks the event loop', () => {
     60_000,
   );
 
-  test.each(['close', 'exit'])(
+  test.each(oneInThisRun(['close', 'exit']))(
     'S8-9 a process ends after stacks were taken (%s), and prints nothing of a debugger',
     async (how) => {
       const scene = await newScene('sqlite');
@@ -130,10 +132,12 @@ test('S8-9 a process that exits in its handler, after a block, ends at once and 
 describe('S8-9 no stack is taken', () => {
   const DEBUGGED = '(not taken: a debugger is attached)';
 
-  test.each([
-    ['--inspect', { execArgv: ['--inspect=0'] }],
-    ['NODE_OPTIONS', { env: { NODE_OPTIONS: '--inspect=0' } }],
-  ])(
+  test.each(
+    oneInThisRun([
+      ['--inspect', { execArgv: ['--inspect=0'] }],
+      ['NODE_OPTIONS', { env: { NODE_OPTIONS: '--inspect=0' } }],
+    ]),
+  )(
     'S8-9 from a process with a debugger: %s',
     async (_name, environment) => {
       const scene = await newScene('sqlite');
@@ -155,15 +159,17 @@ describe('S8-9 no stack is taken', () => {
     expect((await blockedBy(scene, worker, 'loop', SHORT_MS)).stack).toBe(DEBUGGED);
   }, 60_000);
 
-  test.each([
-    ['with blockedStack: false', { options: { blockedStack: false } }, '(not taken: blockedStack is false)'],
-    [
-      'without the lock thread',
-      { options: { useDedicatedLockThread: false } },
-      '(not taken: no lock thread watches this event loop)',
-    ],
-    ['of a worker in a thread', { inThread: true }, '(not taken: the worker does not run in the main thread of its process)'],
-  ])(
+  test.each(
+    oneInThisRun([
+      ['with blockedStack: false', { options: { blockedStack: false } }, '(not taken: blockedStack is false)'],
+      [
+        'without the lock thread',
+        { options: { useDedicatedLockThread: false } },
+        '(not taken: no lock thread watches this event loop)',
+      ],
+      ['of a worker in a thread', { inThread: true }, '(not taken: the worker does not run in the main thread of its process)'],
+    ]),
+  )(
     'S8-9 %s, and the report says so',
     async (_name, plan, stack) => {
       const scene = await newScene('sqlite');

@@ -1,5 +1,5 @@
 // S8-1, S8-2, S8-3, S8-11: processors in files, on the built package. HOLDFAST_SANDBOX_JOBS says how many jobs try to harm a worker (1,000 unless
-// said otherwise, 24 in the gate).
+// said otherwise, 16 in the gate).
 import { type ChildProcess, spawn } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { KINDS, type Kind, processor, written } from '../support/scenes/sandbox.
 import { paced } from '../support/wait/pace.js';
 import { until } from '../support/wait/until.js';
 
-const HARMFUL = Number(process.env['HOLDFAST_SANDBOX_JOBS'] ?? (FULL ? 1000 : 24));
+const HARMFUL = Number(process.env['HOLDFAST_SANDBOX_JOBS'] ?? (FULL ? 1000 : 16));
 const ACTS = processor('acts.mjs');
 
 interface Own {

@@ -1,6 +1,7 @@
 // S8-5: a handler that blocks its event loop for longer than its time limit. The blocked worker is in a process of its own.
 import { describe, expect, test } from 'vitest';
 import { WorkerProcess } from '../support/processes/worker-process.js';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { newScene, type Scene, SHARED_ENGINES } from '../support/scenes/scene.js';
 import { paced } from '../support/wait/pace.js';
 import { messageOf, type Moment } from '../support/wait/moments.js';
@@ -15,14 +16,14 @@ const spinner = (scene: Scene, useDedicatedLockThread: boolean) =>
     options: { name: 'spinner', lockDuration: paced(20_000), timeoutGraceMs: 50, useDedicatedLockThread },
   });
 
-describe.each(SHARED_ENGINES)('S8-5 on %s: the handler spins for longer than its timeoutMs', (engine) => {
+describe.each(oneInThisRun(SHARED_ENGINES))('S8-5 on %s: the handler spins for longer than its timeoutMs', (engine) => {
   test('the lock thread ends its run in time, and its late result is refused', async () => {
     const scene = await newScene(engine);
     const first = spinner(scene, true);
     // A first job, so that the thread runs.
     await scene.queue.add('echo', {});
     await first.moment('completed');
-    const { id } = await scene.queue.add('spin', { ms: paced(8000) }, { timeoutMs: 200 });
+    const { id } = await scene.queue.add('spin', { ms: paced(4500) }, { timeoutMs: 200 });
     await until('the job to fail', async () => (await scene.queue.getJobState(id)) === 'failed');
     expect(
       first.all('ended').filter(({ jobId }) => jobId === id),
