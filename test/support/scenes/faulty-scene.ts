@@ -25,7 +25,8 @@ const STORES = {
   memory: async () => new MemoryStore(),
   sqlite: async () => {
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-faults-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    // A worker that was closed by force closes the file in the background.
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
     return new SqliteStore({ path: join(folder, 'jobs.db') });
   },
   redis: async () => new RedisStore({ url: await shared('redis') }),
