@@ -11,7 +11,7 @@ import { setTimeout } from '../runtime/timers.js';
 import { MAX_STEP_BYTES, MAX_STEPS, type Step, type WriteReply } from '../store/contract/index.js';
 import type { JobSnapshot } from './job-snapshot.js';
 
-/** What the function of a step gets. */
+/** Passed to the function of a step. */
 export interface StepContext {
   /** The same on every run of this step of this job: pass it on as an idempotency key. */
   readonly key: string;
@@ -37,16 +37,19 @@ export interface StepInfo {
   value?: unknown;
 }
 
-/** A wait that ends this much before its time is over: the clocks of store and worker differ by less. */
+/** A wait with at most this much time left, in ms, is over: `#now` is that inexact. */
 const EARLY_MS = 1000;
 const WAIT_NAMES = new OptionNames<WaitForOptions>({ of: 'waitFor', known: { timeoutMs: true } });
 const COMMIT_NAMES = new OptionNames<{ transaction: object }>({ of: 'commit', known: { transaction: true } });
 
 export class RunSteps {
   readonly #snapshot: JobSnapshot;
-  /** When this run began, on the clock of `performance`. The store's clock at that moment is `processedOn`. */
+  /**
+   * When this run made its first call of a step, on the clock of `performance`. Time between the claim and that call is not counted, so a wait
+   * that goes on after a promotion ends earlier by that time.
+   */
   readonly #beganAt = performance.now();
-  /** What this run has asked for, by the user's names. */
+  /** The names that this run has used, and for which kind of call. */
   readonly #asked = new Map<string, StepKind>();
   /** Calls of this run that have not ended, and the steps among them. */
   readonly #open = new Set<Promise<unknown>>();
@@ -176,7 +179,7 @@ export class RunSteps {
     return decode(data);
   }
 
-  /** The store's clock, from its time at the claim and the time that has passed here since then. */
+  /** Returns about the store's time: that of the claim, and the time that has passed here since the first call of a step. */
   #now(): number {
     return (this.#snapshot.record.processedOn ?? Date.now()) + (performance.now() - this.#beganAt);
   }
