@@ -26,7 +26,7 @@ async function run(program: string, flags: string[]): Promise<ChaosRun> {
   return { code, output: `${output}${errors}` };
 }
 
-/** The gate takes one of the servers, which the day chooses, beside SQLite. */
+/** The gate takes one of the servers beside SQLite. */
 export function inTurn(server: 'redis' | 'redis-cluster' | 'postgres'): boolean {
   return oneInThisRun(['redis', 'postgres', 'redis-cluster'], 'chaos').includes(server);
 }

@@ -1,5 +1,5 @@
 // The tests that must pass on each runtime: the contract of the SQLite store, a blocked event loop, and the examples. The gate tests all of it on one
-// runtime, which the day chooses, and the blocked loop on each.
+// runtime, and the blocked loop on each.
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -13,7 +13,7 @@ it.runIf(FULL)('no invariant is violated by the seeds from 1,001 to 2,000', pati
 });
 
 // The output of a failure has the command that shows it again.
-it('no invariant is violated by a hundred seeds that no run has had before', patience, async () => {
+it.runIf(FULL)('no invariant is violated by a hundred seeds that no run has had before', patience, async () => {
   const first = process.env['HOLDFAST_SEED'] ?? String(randomInt(10_000, 2 ** 40));
   sayOnFailure(`HOLDFAST_SEED=${first}`);
   const { code, output } = await simulate('--seed', first, '--runs', '100');

@@ -10,6 +10,7 @@ import { settle } from '../../../src/store/redis/settle.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import type { Parts } from '../../../src/store/redis/state/parts.js';
 import { completed, retryFrom } from '../../../src/testing/conformance/samples.js';
+import { seedOfTest } from '../../support/run/seed.js';
 import { Family } from './family-support.js';
 import { goBothWays, TAG } from './short-way.js';
 import { newJob, newSession, openWithClient } from './support.js';
@@ -186,14 +187,14 @@ async function calls(): Promise<number> {
 }
 
 test('random families on Redis end alike on the fast path and on the general path', async () => {
-  const seed = Number(process.env['HOLDFAST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+  const seed = seedOfTest();
   const ends = [];
   for (const near of [NEAR, []]) {
     await client.flushall();
     await family.open();
     ends.push(await playFamilies(randomFrom(seed), near));
   }
-  expect(ends[0], `HOLDFAST_SEED=${seed}`).toEqual(ends[1]);
+  expect(ends[0]).toEqual(ends[1]);
 });
 
 function randomFrom(seed: number): (below: number) => number {

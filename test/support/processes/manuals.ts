@@ -11,7 +11,7 @@ import { type Compiled, compiledOnce, missingOutput, promisedOutput, runProgram 
 const manuals = fileURLToPath(new URL('../../../examples/manuals', import.meta.url));
 const programs = readdirSync(manuals, { recursive: true, encoding: 'utf8' }).filter((file) => /\.(ts|mjs|cjs)$/.test(file));
 
-/** The gate runs each program on one of them, which the program and the day choose. */
+/** The gate runs each program on one of them, which its name chooses. */
 const ENGINES: Engine[] = ['sqlite', 'redis', 'postgres'];
 
 export function testManuals(engine: Engine): void {
