@@ -95,6 +95,8 @@ describe.each(oneInThisRun(SHARED_ENGINES))('S8-6 a rolling deploy on %s', (engi
     const jobs = await Promise.all(ids.map((id) => scene.queue.getJob(id)));
     expect(jobs.filter((job) => job?.attemptsStarted !== 1 || job.attemptsMade !== 1 || job.stalledCounter !== 0)).toEqual([]);
     expect(told(processes, 'started').map(idOf).sort()).toEqual([...ids].sort());
+    // The store has the last outcome before its worker has the reply.
+    await until('all completions to be told', () => told(processes, 'completed').length >= ids.length);
     expect(told(processes, 'completed')).toHaveLength(ids.length);
     for (const event of ['stalled', 'error', 'failed', 'aborted', 'interrupted']) expect(told(processes, event)).toEqual([]);
   }, 120_000);
