@@ -352,6 +352,16 @@ export const DEFECTS: Record<string, Defect> = {
     noticedBy: /a timed lock ends at its own end/,
     bend: (right) => ({ claim: (queue, { timedMs: _, ...request }) => right.claim(queue, request) }),
   },
+  'a lock that is extended alone stays in its session': {
+    noticedBy: /extended alone expires although the session is renewed/,
+    bend: (right) => ({
+      extend: (queue, extensions) =>
+        right.extend(
+          queue,
+          extensions.map(({ alone: _, ...extension }) => extension),
+        ),
+    }),
+  },
   'a claim within settle goes first': {
     noticedBy: /claim sees the jobs that the outcomes freed/,
     bend: (right) => ({

@@ -5,7 +5,7 @@ import type { Owner } from './sessions.js';
 export interface Locks {
   /**
    * Makes locks last at least `durationMs` from now. A timed lock then expires exactly at that time. A lock of a session still lasts as
-   * long as its session, and survives the session until that time.
+   * long as its session, and survives the session until that time. `alone` makes it a timed lock.
    */
   extend(queue: string, extensions: Extension[]): Promise<ExtendStatus[]>;
   /**
@@ -49,7 +49,13 @@ export interface LockGrant {
 export interface Extension {
   jobId: string;
   token: string;
+  /** 0: the lock has expired when the next sweep comes. */
   durationMs: number;
+  /**
+   * The lock leaves its session and becomes a timed lock: it expires `durationMs` from now, also when the session is renewed. Later
+   * extensions only move its end. The session stays named as its owner.
+   */
+  alone?: true;
 }
 
 /** finished: the same token has finished the job meanwhile, so nothing was lost. lost, missing: nothing was changed. */

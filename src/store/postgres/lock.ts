@@ -11,5 +11,6 @@ export function extend(server: Server, queue: string, extensions: Extension[]): 
     owners: tokens.map(({ session }) => session),
     fences: tokens.map(({ fence }) => fence),
     durations: extensions.map(({ durationMs }) => durationMs),
+    alone: extensions.some(({ alone }) => alone) ? extensions.map(({ alone }) => alone === true) : undefined,
   });
 }

@@ -4,7 +4,7 @@ import type { Runner } from './driver/runner.js';
 import { STATUSES } from './settle.js';
 
 export async function extend(run: Runner, queue: string, extensions: Extension[]): Promise<ExtendStatus[]> {
-  const args = extensions.flatMap(({ jobId, token, durationMs }) => [jobId, token, durationMs]);
+  const args = extensions.flatMap(({ jobId, token, durationMs, alone }) => [jobId, token, durationMs, alone ? 1 : 0]);
   const letters = await run('extend', queue, args);
   return Array.from(String(letters), (letter) => (letter === 'f' ? 'finished' : (STATUSES[letter] as ExtendStatus)));
 }

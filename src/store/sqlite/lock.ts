@@ -50,18 +50,19 @@ export class Locks {
     this.#failing = failing;
     this.#toFront = sql(db, 'hand-back', 'ord job');
     this.#stall = sql(db, 'stall', 'ord lostBy job');
-    this.#extend = sql(db, 'extend-lock', 'endsAt queue id session fence');
+    this.#extend = sql(db, 'extend-lock', 'endsAt alone queue id session fence');
     this.#owner = sql(db, 'find-job', 'queue id');
     this.#number = sql(db, 'number-notice', 'queue session');
     this.#notify = sql(db, 'notify', 'queue session number id fence reason kind');
     this.#setExtras = sql(db, 'set-extras', 'cleared added extras job');
   }
 
-  extend(transaction: Transaction, name: string, { jobId, token, durationMs }: Extension): ExtendStatus {
+  extend(transaction: Transaction, name: string, { jobId, token, durationMs, alone }: Extension): ExtendStatus {
     const queue = transaction.find(name);
     if (queue === undefined) return 'missing';
     const { session, fence } = splitToken(token);
-    if (this.#extend.run(transaction.after(durationMs), queue.queue, jobId, session, fence) === 1) return 'done';
+    const endsAt = transaction.after(durationMs);
+    if (this.#extend.run(endsAt, alone ? 1 : 0, queue.queue, jobId, session, fence) === 1) return 'done';
     const row = this.#owner.get(queue.queue, jobId);
     if (row === undefined) return 'missing';
     return isFinished(stateOf(row[AT.state])) && row[AT.session] === session && row[AT.fence] === fence ? 'finished' : 'lost';

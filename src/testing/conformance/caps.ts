@@ -34,6 +34,18 @@ export function caps(test: Test): void {
     assert.equal((await scene.claim(other, 10)).length, 0);
   });
 
+  test.needs('timed-locks')('the place of a lock that was extended alone is free once the lock was swept', async (scene) => {
+    await scene.addMany(3);
+    await cap(scene, 1);
+    const session = await scene.session();
+    const { id, token } = await scene.claimOne(session);
+    await scene.store.extend(scene.queue, [{ jobId: id, token, durationMs: scene.ms(3), alone: true }]);
+    assert.equal((await scene.claim(session, 10)).length, 0);
+    await scene.perish();
+    await scene.sweep();
+    assert.deepEqual(ids(await scene.claim(session, 10)), [id]);
+  });
+
   test('the status shows the cap until the cap is removed', async (scene) => {
     const shown = async () => (await scene.store.status(scene.queue)).cap;
     assert.equal(await shown(), undefined);

@@ -43,6 +43,10 @@ const dieAndSweep = async (scene: Scene) => {
   await scene.perish();
   await scene.sweep();
 };
+const extendAloneAndSweep = async (scene: Scene, { id, token }: ClaimedJob) => {
+  await scene.store.extend(scene.queue, [{ jobId: id, token, durationMs: scene.ms(3), alone: true }]);
+  await dieAndSweep(scene);
+};
 
 /** All ways out of active. A job that goes back to the front is the next one again. */
 const LEAVINGS: Leaving[] = [
@@ -67,6 +71,7 @@ const LEAVINGS: Leaving[] = [
   { how: 'its job has stalled', next: 'g1', leave: dieAndSweep, brief: true },
   { how: 'its job has stalled over the stall limit', next: 'g2', leave: dieAndSweep, brief: true, maxStalls: 0 },
   { how: 'the timed lock of its job has ended', next: 'g1', leave: dieAndSweep, timedUnits: 3, level: 'timed-locks' },
+  { how: 'the lock of its job has left its session and ended', next: 'g1', leave: extendAloneAndSweep, level: 'timed-locks' },
 ];
 
 export function groups(test: Test): void {

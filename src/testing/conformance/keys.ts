@@ -30,6 +30,10 @@ const dieAndSweep = async (scene: Scene) => {
   await scene.perish();
   await scene.sweep();
 };
+const extendAloneAndSweep = async (scene: Scene, { id, token }: ClaimedJob) => {
+  await scene.store.extend(scene.queue, [{ jobId: id, token, durationMs: scene.ms(3), alone: true }]);
+  await dieAndSweep(scene);
+};
 
 /** All ways out of active. A job that goes back to the front is the next one again. */
 const LEAVINGS: Leaving[] = [
@@ -54,6 +58,7 @@ const LEAVINGS: Leaving[] = [
   { how: 'its job has stalled', next: 'a', leave: dieAndSweep, brief: true },
   { how: 'its job has stalled over the stall limit', next: 'b', leave: dieAndSweep, brief: true, maxStalls: 0 },
   { how: 'the timed lock of its job has ended', next: 'a', leave: dieAndSweep, timedUnits: 3, level: 'timed-locks' },
+  { how: 'the lock of its job has left its session and ended', next: 'a', leave: extendAloneAndSweep, level: 'timed-locks' },
 ];
 
 export function keys(test: Test): void {

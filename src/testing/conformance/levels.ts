@@ -27,7 +27,7 @@ export const LEVELS = {
     needs: '`configure` (pause and block), `blockedMs` of `status`, `limit` of a claim, `write`, `logs`, `forget`',
   },
   changing: { buildsOn: ON_CORE, needs: '`change`, and the notices that `renew` returns' },
-  'timed-locks': { buildsOn: ON_CORE, needs: '`timedMs` of a claim, `extend`' },
+  'timed-locks': { buildsOn: ON_CORE, needs: '`timedMs` of a claim, `extend`, also with `alone`' },
   'claims-by-id': { buildsOn: ON_CORE, needs: '`jobIds` of a claim' },
   keys: { buildsOn: ON_CORE, needs: '`lockKey` of a job' },
   deduplication: { buildsOn: ON_CORE, needs: '`deduplication` of a job, of `status` and of `forget`' },

@@ -1,7 +1,9 @@
 // Facet: locks with their own end, and extending them.
 import assert from 'node:assert/strict';
+import type { ClaimedJob } from '../../job/record.js';
+import { STALLED_REASON } from '../../store/contract/index.js';
 import { between, only } from './expect.js';
-import { completed } from './samples.js';
+import { completed, released } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Test } from './suite.js';
 
@@ -111,6 +113,109 @@ export function locks(test: Test): void {
     assert.equal(await scene.stateOf(job.id), 'waiting');
   });
 
+  test("a session's lock that was extended alone expires although the session is renewed", async (scene) => {
+    const { session, job } = await scene.running();
+    assert.equal(await extend(scene, job, 3, true), 'done');
+    between(await endsIn(scene, job.id), 1, scene.ms(3), 'endsInMs');
+    const { session: owner, token } = (await scene.lockOf(job.id)) ?? {};
+    assert.deepEqual([owner, token], [session, job.token], 'its session stays named');
+    assert.deepEqual(await scene.store.locks(scene.queue, { session }), [
+      { jobId: job.id, token: job.token, fence: job.fence, seq: 1 },
+    ]);
+    assert.equal(only(await scene.store.sessions(scene.queue)).locks, 1);
+    await scene.perish();
+    await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }]);
+    assert((await endsIn(scene, job.id)) < 0);
+    assert.deepEqual(await scene.sweep(), { stalled: [job.id], failed: [] });
+    const { stalledCounter, lostBy = '{}' } = await scene.job(job.id);
+    assert.deepEqual([stalledCounter, (JSON.parse(lostBy) as { found?: string }).found], [1, 'lock-expired']);
+    assert.deepEqual(await scene.settle(completed(job)), ['lost']);
+    const { id, locks: left } = only(await scene.store.sessions(scene.queue));
+    assert.deepEqual([id, left], [session, 0], 'the session lives on');
+    assert.equal((await scene.claimOne(await scene.session())).id, job.id);
+  });
+
+  test('a lock that was extended alone for no time can finish its job before the sweep', async (scene) => {
+    const { job } = await scene.running();
+    assert.equal(await extend(scene, job, 0, true), 'done');
+    await scene.pass(2);
+    await scene.finish(completed(job));
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
+    assert.equal(await extend(scene, job, 0, true), 'finished');
+    assert.equal(await scene.stateOf(job.id), 'completed');
+  });
+
+  test('a lock that was extended alone lives until its end although its session has died', async (scene) => {
+    const { job } = await scene.running({}, { durationMs: scene.ms(5) });
+    assert.equal(await extend(scene, job, 15, true), 'done');
+    await scene.perish();
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
+    await scene.pass(15);
+    assert.deepEqual((await scene.sweep()).stalled, [job.id]);
+  });
+
+  test('later extensions of a lock that was extended alone move its end, and it stays timed', async (scene) => {
+    const { session, job } = await scene.running();
+    assert.equal(await extend(scene, job, 3, true), 'done');
+    assert.equal(await extend(scene, job, 3, true), 'done');
+    assert.equal(await extend(scene, job, 80), 'done');
+    between(await endsIn(scene, job.id), scene.ms(70), scene.ms(80), 'endsInMs, later');
+    assert.equal(await extend(scene, job, 3), 'done');
+    between(await endsIn(scene, job.id), 1, scene.ms(3), 'endsInMs, sooner');
+    await scene.perish();
+    await scene.store.renew([{ queue: scene.queue, id: session, acked: 0 }]);
+    assert.deepEqual((await scene.sweep()).stalled, [job.id]);
+  });
+
+  test('one call extends some locks alone and leaves the others to their session', async (scene) => {
+    await scene.addMany(3);
+    const session = await scene.session();
+    const [alone, both, bound] = await scene.claim(session, 3);
+    assert(alone && both && bound);
+    const [short, long] = [scene.ms(3), scene.ms(400)];
+    const one = ({ id, token }: Held, durationMs: number) => ({ jobId: id, token, durationMs });
+    const extensions = [
+      { ...one(alone, short), alone: true as const },
+      one(bound, short),
+      { ...one(both, long), alone: true as const },
+      { ...one({ ...bound, token: 'stale' }, short), alone: true as const },
+      { ...one({ id: 'ghost', token: bound.token }, short), alone: true as const },
+      one(both, short),
+    ];
+    assert.deepEqual(await scene.store.extend(scene.queue, extensions), ['done', 'done', 'done', 'lost', 'missing', 'done']);
+    await scene.perish();
+    assert.deepEqual((await scene.sweep()).stalled.sort(), [alone.id, both.id].sort());
+    await scene.finish(completed(bound));
+  });
+
+  test("a stale token cannot take a lock out of its owner's session", async (scene) => {
+    const { session, job } = await scene.running();
+    await scene.finish(released(job));
+    const again = await scene.claimOne(session);
+    assert.equal(await extend(scene, job, 0, true), 'lost');
+    await scene.pass(2);
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
+    await scene.finish(completed(again));
+  });
+
+  test('a lock that was extended alone and expires over the stall limit fails its job', async (scene) => {
+    const { job } = await scene.running({}, { maxStalls: 0 });
+    assert.equal(await extend(scene, job, 0, true), 'done');
+    await scene.pass(2);
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [job.id] });
+    assert.equal((await scene.job(job.id)).failedReason, STALLED_REASON);
+  });
+
+  test('closing a session hands back a lock that was extended alone, and counts no stall', async (scene) => {
+    const { session, job } = await scene.running();
+    assert.equal(await extend(scene, job, 0, true), 'done');
+    await scene.pass(2);
+    await scene.store.closeSessions([{ queue: scene.queue, id: session }], 'closed');
+    const { state, stalledCounter } = await scene.job(job.id);
+    assert.deepEqual([state, stalledCounter], ['waiting', 0]);
+    assert.deepEqual(await scene.sweep(), { stalled: [], failed: [] });
+  });
+
   test('extend revives a dead lock with the current token before the sweep', async (scene) => {
     await scene.add({});
     const job = await scene.claimOne(await scene.session(), { timedMs: scene.ms(3) });
@@ -178,6 +283,9 @@ async function endsIn(scene: Scene, jobId: string): Promise<number> {
   return lock.endsInMs;
 }
 
-async function extend(scene: Scene, { id, token }: { id: string; token: string }, units: number): Promise<string> {
-  return only(await scene.store.extend(scene.queue, [{ jobId: id, token, durationMs: scene.ms(units) }]));
+type Held = Pick<ClaimedJob, 'id' | 'token'>;
+
+async function extend(scene: Scene, { id, token }: Held, units: number, alone = false): Promise<string> {
+  const extension = { jobId: id, token, durationMs: scene.ms(units), ...(alone && { alone }) };
+  return only(await scene.store.extend(scene.queue, [extension]));
 }

@@ -182,7 +182,7 @@ export class StoredLock implements Linked<StoredLock>, Timed {
     readonly seq: number,
     readonly since: number,
     /** True: the lock ends exactly at its own end. False: it lives as long as its session, and at least until its own end. */
-    readonly timed: boolean,
+    public timed: boolean,
   ) {}
 }
 

@@ -44,6 +44,7 @@ export const MIGRATIONS: readonly string[] = [
   migration('groups'),
   migration('families'),
   migration('steps'),
+  NEW_FUNCTIONS,
 ];
 
 /**

@@ -1,10 +1,10 @@
 -- use: clock tools counters queue jobs locks
 -- Extends job locks: each gets its own end at now + durationMs.
 -- KEYS: tag, the hash tag of the queue.
--- ARGV: for each lock: job id, token, durationMs.
+-- ARGV: for each lock: job id, token, durationMs, and 1 if it leaves its session (it becomes a timed lock), else 0.
 -- Returns a letter for each lock: d done, l lost, m missing, f finished with this token.
 local ids = {}
-for i = 1, #ARGV / 3 do ids[i] = ARGV[3 * i - 2] end
+for i = 1, #ARGV / 4 do ids[i] = ARGV[4 * i - 3] end
 local texts, jobs, results = fetch(key('run'), ids), {}, {}
 local moved, ends, extended = {}, {}, {}
 
@@ -21,7 +21,7 @@ end
 for i = 1, #ids do
   local id = ids[i]
   -- If a call names a lock twice, the second extension starts from the result of the first.
-  local job, token = jobs[id] or (texts[i] and decode(id, texts[i])), ARGV[3 * i - 1]
+  local job, token = jobs[id] or (texts[i] and decode(id, texts[i])), ARGV[4 * i - 2]
   if not job then
     results[i] = 'm'
   elseif token == '' or job.token ~= token then
@@ -32,7 +32,8 @@ for i = 1, #ids do
     if job.ends == '' then move(job) end
     if not jobs[id] then extended[#extended + 1] = job end
     jobs[id] = job
-    job.ends = digits(ceil(now + ARGV[3 * i]))
+    job.ends = digits(ceil(now + ARGV[4 * i - 1]))
+    if ARGV[4 * i] == '1' then job.timed = '1' end
     ends[#ends + 1], ends[#ends + 2] = job.ends, id
     results[i] = 'd'
   end
