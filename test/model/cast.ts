@@ -79,7 +79,9 @@ export class Cast {
         return (store, side) =>
           store.extend(
             queue,
-            step.extensions.map(({ job, token, durationMs }) => ({ jobId: job, token: side.token(job, token), durationMs })),
+            step.extensions.map(({ job, token, durationMs, alone }) => {
+              return { jobId: job, token: side.token(job, token), durationMs, ...given({ alone }) };
+            }),
           );
       case 'write':
         return (store, side) =>

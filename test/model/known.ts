@@ -15,7 +15,7 @@ const added: Step = { verb: 'add', via: 0, producer: 'p1', jobs: [{ id: 'a', ...
 
 export const KNOWN: Step[][] = [
   // A job that nobody holds has no token, and no token is not its token.
-  [added, { verb: 'extend', via: 0, extensions: [{ job: 'a', token: 'empty', durationMs: 1_005 }] }],
+  [added, { verb: 'extend', via: 0, extensions: [{ job: 'a', token: 'empty', durationMs: 1_005, alone: undefined }] }],
   // The same of a job that failed by stalling, which nobody has finished.
   [
     added,
@@ -30,6 +30,6 @@ export const KNOWN: Step[][] = [
       claim: undefined,
       again: false,
     },
-    { verb: 'extend', via: 0, extensions: [{ job: 'a', token: 'empty', durationMs: 1_005 }] },
+    { verb: 'extend', via: 0, extensions: [{ job: 'a', token: 'empty', durationMs: 1_005, alone: undefined }] },
   ],
 ];

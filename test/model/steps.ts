@@ -18,6 +18,8 @@ export const STEP_MS = 10;
 // Time passes in steps of ten, and nothing lasts a multiple of it: the contract does not say on which side of the very moment an end
 // lies, and a store that orders by the microsecond puts it some of them later. Sequences stay below the ten minutes for which stores
 // remember calls.
+/** Less than a step. */
+const BRIEF_MS = 8;
 const SHORT_MS = 1_005;
 const LONG_MS = 2_005;
 const FAR_MS = 3_600_005;
@@ -92,6 +94,12 @@ const outcome = fc.oneof(
   }),
   fc.record({ kind: fc.constantFrom('release' as const, 'return' as const), ...owned }),
 );
+
+const extension = fc.record({
+  ...owned,
+  durationMs: fc.oneof({ weight: 4, arbitrary: durationMs }, { weight: 1, arbitrary: fc.constant(BRIEF_MS) }),
+  alone: maybe(fc.constant(true as const)),
+});
 
 const write = fc.record({
   job,
@@ -169,9 +177,10 @@ const settings: fc.Arbitrary<QueueSettings> = fc.oneof(
 );
 
 const lock = fc.constantFrom(...LOCKS);
-/** Less than a step: a store may keep a place for somewhat longer, so that those who ask again have nothing to write. */
-const BRIEF_MS = 8;
-/** `fresh`: not the one that this session made before. */
+/**
+ * `fresh`: not the one that this session made before. A store may keep a place for somewhat longer than asked, so that those who ask again
+ * have nothing to write: by less than a step.
+ */
 const wish = fc.record({ name: lock, session, fresh: fc.boolean(), keepPlaceMs: fc.constantFrom(0, BRIEF_MS, FAR_MS) });
 
 const look = fc.oneof(
@@ -232,7 +241,7 @@ const step = fc.oneof(
   weighted(4, 'renew', { sessions: several(session), slots: maybe(fc.nat(3)), acked: fc.boolean() }),
   weighted(1, 'close', { sessions: several(session, 2), how: fc.constantFrom('closed' as const, 'crashed' as const) }),
   weighted(4, 'sweep', { limit: fc.constantFrom(1, 2, 100, 100) }),
-  weighted(3, 'extend', { extensions: several(fc.record({ ...owned, durationMs })) }),
+  weighted(3, 'extend', { extensions: several(extension) }),
   weighted(3, 'write', { writes: several(write) }),
   weighted(9, 'change', { jobs, change }),
   weighted(3, 'select', { selection, change: fc.oneof(retry, promote, cancel, fc.constant({ kind: 'remove' as const })) }),

@@ -317,7 +317,7 @@ describe('the memory store after random calls', () => {
             };
             await store.settle(QUEUE, [outcome as Outcome]);
           } else if (act === 'extend' && job !== undefined) {
-            await store.extend(QUEUE, [{ jobId: job.id, token: job.token, durationMs: n }]);
+            await store.extend(QUEUE, [{ jobId: job.id, token: job.token, durationMs: n, ...(flag && { alone: flag }) }]);
           } else if (act === 'change') {
             await store.change(QUEUE, [id], { kind: 'priority', priority: n % 4, lifo: flag });
             await store.change(QUEUE, [id], { kind: 'delay', delayMs: n });

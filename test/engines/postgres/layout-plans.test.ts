@@ -50,6 +50,7 @@ async function useAll(store: PostgresStore): Promise<void> {
   const keep = { count: 1, ageMs: 1 };
   const refs = { a: { jobId: a.id, token: a.token }, b: { jobId: b.id, token: b.token }, c: { jobId: c.id, token: c.token } };
   await store.extend('q', [{ ...refs.a, durationMs: 1 }]);
+  await store.extend('q', [{ ...refs.a, durationMs: 60_000, alone: true }]);
   await store.write('q', [
     { ...refs.a, kind: 'progress', progress: '1' },
     { ...refs.a, kind: 'log', row: 'r', keep: 1 },
