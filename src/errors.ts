@@ -28,6 +28,7 @@ export const ERROR_CODES = {
   QUEUE_ACTIVE: 'obliterate without force while jobs are running',
   LOCK_LOST: 'the lock is lost: another owner may run the job, and nothing was written',
   LOCK_UNTRUSTED: 'the lock could not be renewed in time, so it is no longer trusted',
+  OUTCOME_OVERDUE: 'the store has not accepted the outcome of a run for as long as its lock lasts, so the lock was given up',
   NO_TOKEN: 'only the owner of the lock may make this call, and no token was given',
   NO_PROCESSOR: 'run() was called on a worker that has no processor',
   NO_HANDLER: 'the map of handlers has none for jobs of this name',

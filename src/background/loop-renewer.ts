@@ -1,12 +1,16 @@
 // Renews on the worker's own event loop. Used for stores that only this process can reach, for `useDedicatedLockThread: false`, and as
 // the fallback while the lock thread does not run. A handler that blocks the event loop blocks this renewal too.
+import { toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Store } from '../store/contract/index.js';
 import { Sweeper } from '../maintenance/sweeper.js';
-import type { Renewer, RenewedSession } from '../session/renewer.js';
+import type { DetachedLocks, Renewer, RenewedSession, RenewerListener, SessionPlan } from '../session/renewer.js';
+import { detachLocks } from '../renewal/detach-locks.js';
 import { RenewalLoop } from '../renewal/renewal-loop.js';
 
 interface Held {
+  plan: SessionPlan;
+  listener: RenewerListener;
   store: Store;
   sweeper: Sweeper | undefined;
 }
@@ -31,7 +35,7 @@ export class LoopRenewer implements Renewer {
       const beforeSweep = async (): Promise<void> => this.#loops.get(store)?.catchUp();
       sweeper = new Sweeper({ store, queue, intervalMs, beforeSweep, onSwept, onUndone, onError });
     }
-    this.#held.set(plan.id, { store, sweeper });
+    this.#held.set(plan.id, { plan, listener, store, sweeper });
     if (plan.renewMs > 0) this.#renew({ plan, memory, store, listener }, firstInMs);
     // The sweeper starts last, because its first sweep must wait for the renewal added above.
     sweeper?.start();
@@ -61,6 +65,16 @@ export class LoopRenewer implements Renewer {
   limit(): void {}
 
   unlimit(): void {}
+
+  detach(sessionId: string, locks: DetachedLocks): void {
+    const held = this.#held.get(sessionId);
+    if (held === undefined) return;
+    const { plan, store, sweeper, listener } = held;
+    detachLocks(store, plan, locks).then(
+      () => sweeper?.sweep(),
+      (error: unknown) => listener.failed(toError(error), true),
+    );
+  }
 
   release(sessionId: string): Promise<void> {
     this.#letGo(sessionId)?.stop();

@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../errors.js';
 import type { Notice, SessionEnd, SweepReply } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
-import type { BlockSeen, RunLimit, SessionPlan } from '../session/renewer.js';
+import type { BlockSeen, DetachedLocks, RunLimit, SessionPlan } from '../session/renewer.js';
 import type { SessionBuffers } from '../session/session-memory.js';
 
 export interface ThreadData {
@@ -19,6 +19,7 @@ export type ToThread =
   | { type: 'grow'; sessionId: string; block: SharedArrayBuffer }
   | { type: 'limit'; sessionId: string; limit: RunLimit }
   | { type: 'unlimit'; sessionId: string; token: string }
+  | { type: 'detach'; sessionId: string; locks: DetachedLocks }
   /** The thread replies with 'released'. */
   | { type: 'release'; sessionId: string; handBackAtExit: boolean }
   /** The process exits: hand everything back, then set `handedBack`. */

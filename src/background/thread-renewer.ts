@@ -3,7 +3,7 @@
 import type { Clock } from '../runtime/clock.js';
 import { HoldfastError } from '../errors.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
-import type { Renewer, RenewerListener, RenewedSession, RunLimit } from '../session/renewer.js';
+import type { DetachedLocks, Renewer, RenewerListener, RenewedSession, RunLimit } from '../session/renewer.js';
 import { LoopRenewer } from './loop-renewer.js';
 import type { FromThread, PlainError } from './messages.js';
 import { LockThread } from './lock-thread.js';
@@ -70,6 +70,12 @@ export class ThreadRenewer implements Renewer {
   unlimit(sessionId: string, token: string): void {
     this.#entries.get(sessionId)?.limits.delete(token);
     this.#thread?.send({ type: 'unlimit', sessionId, token });
+  }
+
+  detach(sessionId: string, locks: DetachedLocks): void {
+    if (!this.#entries.has(sessionId)) return;
+    this.#standIn.detach(sessionId, locks);
+    this.#thread?.send({ type: 'detach', sessionId, locks });
   }
 
   async release(sessionId: string, handBackAtExit: boolean): Promise<void> {

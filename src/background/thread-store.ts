@@ -6,9 +6,10 @@ import type { Notice, SessionEnd, SessionRef, Store, SweepReply } from '../store
 import type { StoreDescriptor } from '../store/descriptor.js';
 import { openDescribed } from '../store/open.js';
 import { Sweeper } from '../maintenance/sweeper.js';
-import type { RunLimit, SessionPlan } from '../session/renewer.js';
+import type { DetachedLocks, RunLimit, SessionPlan } from '../session/renewer.js';
 import type { Attempt } from './messages.js';
 import { RunLimits } from './run-limits.js';
+import { detachLocks } from '../renewal/detach-locks.js';
 import { RenewalLoop } from '../renewal/renewal-loop.js';
 import type { SessionMemory } from '../session/session-memory.js';
 import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
@@ -87,6 +88,16 @@ export class ThreadStore {
 
   unlimit(token: string): void {
     this.#limits.delete(token);
+  }
+
+  detach(sessionId: string, locks: DetachedLocks): void {
+    const held = this.#held.get(sessionId);
+    if (held === undefined || this.#store === undefined) return;
+    const { plan, reports, sweeper } = held;
+    detachLocks(this.#store, plan, locks).then(
+      () => sweeper?.sweep(),
+      (error: unknown) => reports.failed(error, 'renewing'),
+    );
   }
 
   release(sessionId: string): SessionRef | undefined {

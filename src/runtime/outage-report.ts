@@ -1,12 +1,22 @@
-// Reports an outage of the store to the user: each reason once, and the end once.
+// Reports an outage of the store to the user: each reason at once and then again with growing pauses while it lasts, and the end once.
 import { HoldfastError } from '../errors.js';
 import { systemClock } from './clock.js';
+import { retryPauseMs } from './retry-pause.js';
+
+/** The pauses between two reports of one reason, in ms. */
+const FIRST_PAUSE_MS = 30_000;
+const LAST_PAUSE_MS = 600_000;
+
+interface Reported {
+  times: number;
+  nextAt: number;
+}
 
 /** Remembers the reported reasons of the current outage. All lanes of a caller share one report, so each reason is reported once. */
 export class OutageReport {
   readonly #onError: (error: Error) => void;
   readonly #onOver: (outageMs: number) => void;
-  readonly #reasons = new Set<string>();
+  readonly #reasons = new Map<string, Reported>();
   #since = 0;
 
   constructor(onError: (error: Error) => void, onOver: (outageMs: number) => void = () => undefined) {
@@ -19,10 +29,12 @@ export class OutageReport {
   }
 
   failed(error: Error): void {
+    const time = systemClock.monotonic();
     const reason = error instanceof HoldfastError ? error.code : error.message;
-    if (this.#reasons.has(reason)) return;
-    if (!this.inOutage) this.#since = systemClock.monotonic();
-    this.#reasons.add(reason);
+    const { times, nextAt } = this.#reasons.get(reason) ?? { times: 0, nextAt: time };
+    if (time < nextAt) return;
+    if (!this.inOutage) this.#since = time;
+    this.#reasons.set(reason, { times: times + 1, nextAt: time + retryPauseMs(times + 1, LAST_PAUSE_MS, FIRST_PAUSE_MS) });
     this.#onError(error);
   }
 

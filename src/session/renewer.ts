@@ -22,8 +22,22 @@ export interface Renewer {
   limit(sessionId: string, limit: RunLimit): void;
   /** The run has ended, or its owner has ended it. */
   unlimit(sessionId: string, token: string): void;
+  /** Takes locks out of the session, so that they expire at once although the session is renewed. */
+  detach(sessionId: string, locks: DetachedLocks): void;
   /** Stops renewing and sweeping for the session. With `handBackAtExit` its locks are still handed back when the process exits. */
   release(sessionId: string, handBackAtExit: boolean): Promise<void>;
+}
+
+/** Locks that their owner has given up and cannot release, because it does not reach the store. As plain data. */
+export interface DetachedLocks {
+  held: LockRef[];
+  /** Numbers of claims whose reply the owner has not got: all locks that they granted. */
+  claims: number[];
+}
+
+export interface LockRef {
+  jobId: string;
+  token: string;
 }
 
 /** The time limit of a run, as plain data. */

@@ -7,7 +7,7 @@ import type { Store } from '../store/contract/index.js';
 import type { StoreDescriptor } from '../store/descriptor.js';
 import type { StoreLease } from '../store/open.js';
 import { InstanceWatch } from './instance-watch.js';
-import type { Renewer, RenewerListener, Renewers, RunLimit, SessionPlan } from './renewer.js';
+import type { DetachedLocks, Renewer, RenewerListener, Renewers, RunLimit, SessionPlan } from './renewer.js';
 import type { CheckedSessionOptions } from './session-options.js';
 import { Session } from './session.js';
 
@@ -85,6 +85,10 @@ export class SessionOwner {
 
   unlimit(session: Session, token: string): void {
     this.#renewer?.unlimit(session.id, token);
+  }
+
+  detach(session: Session, locks: DetachedLocks): void {
+    if (this.#session === session) this.#renewer?.detach(session.id, locks);
   }
 
   /** Stops renewing. The locks expire on their own, or are handed back when the process exits. */

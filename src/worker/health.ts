@@ -50,6 +50,8 @@ export interface HealthOptions {
   renewMs: number;
   session(): Session | undefined;
   state(): WorkerState;
+  /** For how long an outcome has been overdue whose lock was given up, in ms; 0 if there is none. */
+  overdueMs(): number;
   /** The reason why the store refused the start of the worker. */
   refusal(): Error | undefined;
   /** The event loop was blocked, and no lock thread reports it. */
@@ -186,6 +188,11 @@ export class Health {
       reasons.push(`CLAIM_OVERDUE: no claim for ${ms} ms although slots are free; restart the process and report a bug.`);
     } else if (time - this.#sessionSeenAt > TROUBLE_MS) {
       reasons.push('SESSION_GONE: the store has ended the session, and handlers that lost their locks hold all slots; end them.');
+    }
+    const overdueMs = this.#options.overdueMs();
+    if (overdueMs > 0) {
+      const text = `the store has not accepted outcomes for ${overdueMs} ms, and their jobs were given up; check the connection of this process.`;
+      reasons.push(`OUTCOME_OVERDUE: ${text}`);
     }
     const renewal = renewMs === 0 ? undefined : this.#sinceRenewal();
     if (renewal !== undefined && ((session()?.trustedForMs() ?? 1) <= 0 || renewal > renewMs + TROUBLE_MS)) {

@@ -71,6 +71,11 @@ export class Outbox {
     this.#listener?.onReturn();
   }
 
+  /** The tokens of all outcomes that wait for a call. */
+  tokens(): string[] {
+    return [...this.#deliveries.map(({ outcome }) => outcome.token), ...this.#returning.map(({ token }) => token)];
+  }
+
   /** Takes out the first `most` deliveries, or fewer if they are too large for one call. */
   takeDeliveries(most: number): Delivery[] {
     return this.#deliveries.splice(0, withinReply(this.#deliveries.slice(0, most), sizeOf).length);

@@ -34,6 +34,7 @@ import { BatchSlots } from './batch-slots.js';
 import { Runs } from './runs.js';
 import { Slots } from './slots.js';
 import { StoreLoop } from './store-loop.js';
+import { Undelivered } from './undelivered.js';
 
 /** A store may take this long to reply, in ms, however short the locks are. */
 const MIN_HANG_MS = 1000;
@@ -46,6 +47,7 @@ export interface Stations {
   readonly manual: ManualJobs;
   readonly storeLoop: StoreLoop;
   readonly lockEvents: LockEvents;
+  readonly undelivered: Undelivered;
   /** Set if the processor is a file. */
   readonly childPool: ChildPool | undefined;
 }
@@ -78,7 +80,8 @@ export function makeStations(
         );
   const storeLoop = new StoreLoop(context, outbox, debts, runs);
   const lockEvents = new LockEvents(context, jobContext, storeLoop, debts, runs);
-  const stations: Stations = { context, jobContext, runs, manual, storeLoop, lockEvents, childPool };
+  const undelivered = new Undelivered(context, outbox);
+  const stations: Stations = { context, jobContext, runs, manual, storeLoop, lockEvents, undelivered, childPool };
   return stations;
 }
 
@@ -138,6 +141,7 @@ function makeContext(
     renewMs,
     session: () => owner.current,
     state: () => lifecycle.state,
+    overdueMs: () => stations().context.calls.stuckMs,
     refusal: () => lifecycle.refusal,
     onBlocked: (blockedMs) => stations().lockEvents.blockedOnLoop(blockedMs),
   });
@@ -153,6 +157,7 @@ function makeContext(
     ready,
     prepare,
     hangMs,
+    onStuck: (call) => stations().undelivered.stuck(call),
     retryDelayMs,
     onError,
     onRecovered,

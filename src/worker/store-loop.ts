@@ -269,8 +269,8 @@ export class StoreLoop implements OutboxListener {
     if (claimed.paused) this.#receiver?.handBackAhead();
     if (missed.length > 0) this.#outbox.skip(missed);
     const jobs = missed.length > 0 ? claimed.jobs.filter((job) => !missed.includes(job)) : claimed.jobs;
-    // The worker was paused or closed since the call was sent. The jobs never started, so they go back unchanged.
-    if (this.#claiming) this.#receiver?.accept(jobs, reply, more);
+    // The worker was paused or closed since the call was sent, or has given up what it claimed. The jobs never started, so they go back unchanged.
+    if (this.#claiming && !reply.givenUp) this.#receiver?.accept(jobs, reply, more);
     else this.#outbox.handBack(jobs);
     this.#emitDrained(claimed);
     this.#waitFor(claimed);

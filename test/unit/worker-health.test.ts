@@ -21,6 +21,7 @@ describe('worker health', () => {
   let health: Health;
   let slots: Slots;
   let state: WorkerState;
+  let overdueMs: number;
   let session: Session | undefined;
 
   beforeEach(async () => {
@@ -29,6 +30,7 @@ describe('worker health', () => {
     state = 'running';
     const settings = { queue: 'q', name: 'n', durationMs: 2 * RENEW_MS, maxStalls: 1 };
     session = await Session.open(new MemoryStore({ clock: time.clock }), settings, time.clock);
+    overdueMs = 0;
     health = healthWith(RENEW_MS);
   });
 
@@ -48,6 +50,7 @@ describe('worker health', () => {
       renewMs,
       session: () => session,
       state: () => state,
+      overdueMs: () => overdueMs,
       refusal: () => undefined,
     });
   }
@@ -149,6 +152,15 @@ describe('worker health', () => {
       expect(codes()).toEqual([]);
       expect(health.report().paused).toBe(phase === 'paused');
     }
+  });
+
+  test('is OUTCOME_OVERDUE while jobs are given up whose outcomes are stuck, also if other calls get replies', async () => {
+    health.asked();
+    health.answered(true);
+    overdueMs = 40_000;
+    expect(codes()).toEqual(['OUTCOME_OVERDUE']);
+    overdueMs = 0;
+    expect(codes()).toEqual([]);
   });
 
   test('is SESSION_GONE when the store has ended the session and no call replaces it', async () => {

@@ -27,6 +27,20 @@ afterEach(() => {
 
 const unavailable = (): HoldfastError => new HoldfastError('STORE_UNAVAILABLE', 'gone', { retryable: true });
 
+test('reports an outage that lasts again, with growing pauses', () => {
+  outage.asked();
+  const seen: number[] = [];
+  for (let second = 0; second < 600; second += 1) {
+    const before = told.length;
+    outage.failed(unavailable());
+    if (told.length > before) seen.push(second);
+    vi.advanceTimersByTime(1000);
+  }
+  expect(seen).toEqual([0, 30, 90, 210, 450]);
+  outage.answered();
+  expect(over).toEqual([600_000]);
+});
+
 test('reports each reason once per outage, however often a call fails', () => {
   outage.asked();
   for (const error of [unavailable(), unavailable(), new HoldfastError('STORE_READONLY', 'a replica'), unavailable()])

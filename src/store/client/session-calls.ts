@@ -11,7 +11,7 @@ import { Outage } from './outage.js';
 import { isRefusal, settleOneByOne, type Substitute, type Substituted } from './refusal.js';
 import type { Session } from '../../session/session.js';
 import type { SessionOwner } from '../../session/session-owner.js';
-import { now, type Moment } from '../../session/trust.js';
+import { between, now, type Moment } from '../../session/trust.js';
 import { clearTimeout, setTimeout } from '../../runtime/timers.js';
 
 export type ClaimTerms = Omit<ClaimRequest, 'session' | 'seq' | 'lane'>;
@@ -25,6 +25,8 @@ export interface CallReply {
   claimed: ClaimReply | undefined;
   /** An earlier try failed: the store may hold jobs for us that we do not know of. */
   retried: boolean;
+  /** The call was stuck, and the session has given up the locks of what it claimed. */
+  givenUp: boolean;
   /** Outcomes that the store refused for good, by index, with the outcomes that it accepted instead. */
   substituted?: ReadonlyMap<number, Substituted>;
 }
@@ -34,6 +36,13 @@ export interface CallWitness {
   /** `withClaim`: the call asked for jobs, and the session was alive. */
   answered(withClaim: boolean): void;
   failed(error: Error): void;
+}
+
+/** A call of a session that the store has not accepted for as long as a lock lasts. */
+export interface StuckCall {
+  session: Session;
+  seq: number;
+  outcomes: readonly Outcome[];
 }
 
 export interface SessionCallsOptions {
@@ -51,12 +60,20 @@ export interface SessionCallsOptions {
   prepare?(session: Session): Promise<boolean> | undefined;
   /** A call without a reply for this long, in ms, is repeated under its number. */
   hangMs: number;
+  /**
+   * Called again and again while a call is stuck. The call goes on. Returns true if the session gives up the locks that the call would
+   * release, and those that it claims.
+   */
+  onStuck?(call: StuckCall): boolean;
   /** Pause, in ms, after an error that will not heal with time. */
   retryDelayMs: number;
   onError(error: Error): void;
   /** The store replies again, after an outage that went to `onError`. */
   onRecovered?(outageMs: number): void;
 }
+
+/** The shortest time between two reports of a stuck call, in ms. Tries follow one another sooner. */
+const STUCK_MS = 1000;
 
 /** How long closing waits, in ms, for a call that has no outcomes to deliver. */
 const CLAIM_TIMEOUT_MS = 1000;
@@ -77,6 +94,10 @@ class Lane {
   delivers = false;
   /** The call in flight, from its number to its reply. */
   unanswered: Numbered | undefined;
+  /** The session has given up the locks of the call in flight. */
+  givenUp = false;
+  /** Runs from the first failure of a call to its reply. */
+  stuckTimer: NodeJS.Timeout | undefined;
   /** Number of calls of this lane that have not ended. */
   open = 0;
   last: Promise<unknown> = Promise.resolve();
@@ -84,6 +105,15 @@ class Lane {
   constructor(number: number, outage: Outage) {
     this.number = number;
     this.outage = outage;
+  }
+
+  /** The call in flight has a reply, or was given up. */
+  landed(): void {
+    this.unanswered = undefined;
+    if (this.stuckTimer === undefined) return;
+    clearTimeout(this.stuckTimer);
+    this.stuckTimer = undefined;
+    this.givenUp = false;
   }
 
   end(): void {
@@ -147,6 +177,14 @@ export class SessionCalls {
     for (const hurry of [...this.#onClosing]) hurry();
   }
 
+  /** For how many ms the oldest call has had no reply whose locks were given up; 0 if there is none. */
+  get stuckMs(): number {
+    const ages = this.#lanes.map(({ unanswered, givenUp }) =>
+      givenUp && unanswered ? between(unanswered.sentAt, now(systemClock)) : 0,
+    );
+    return Math.max(0, ...ages);
+  }
+
   /** Returns the numbers of the session's calls in flight. Jobs granted to them may be on their way. */
   unanswered(session: Session): Set<number> {
     const calls = this.#lanes.flatMap(({ unanswered: call }) => (call?.session === session ? [call.seq] : []));
@@ -194,27 +232,42 @@ export class SessionCalls {
         const answer = this.#send(store, lane.number, numbered, outcomes, claim);
         const { results, claimed } = await lane.timeout.wait(this.#timeoutMs(delivers), answer, unanswered);
         outage.answered();
-        lane.unanswered = undefined;
+        const { givenUp } = lane;
+        lane.landed();
         if (claimed !== undefined && claimed.jobs.length > 0) numbered.session.granted(numbered.sentAt);
         health?.answered(claimed?.sessionAlive === true);
         const { session: caller, seq, sentAt } = numbered;
-        return { results, claimed, session: caller, seq, sentAt, retried: failures > 0 };
+        return { results, claimed, session: caller, seq, sentAt, retried: failures > 0, givenUp };
       } catch (thrown) {
         const error = toError(thrown);
         if (delivers && isRefusal(error)) {
-          lane.unanswered = undefined;
+          lane.landed();
           return await this.#refused(lane, outcomes as [Outcome, ...Outcome[]], terms, substitute, error);
         }
         failures += 1;
         failingSince ??= systemClock.monotonic();
+        if (numbered !== undefined) this.#watch(lane, numbered, outcomes);
         try {
           await this.#failed(lane, error, failures, failingSince, delivers);
         } catch (givenUp) {
-          lane.unanswered = undefined;
+          lane.landed();
           throw givenUp;
         }
       }
     }
+  }
+
+  /** Reports a call that has failed as stuck, when it is older than a lock. */
+  #watch(lane: Lane, { session, seq, sentAt }: Numbered, outcomes: Outcome[]): void {
+    const { onStuck, hangMs } = this.#options;
+    if (onStuck === undefined || lane.stuckTimer !== undefined) return;
+    const pauseMs = Math.max(STUCK_MS, hangMs / 4);
+    const report = (): void => {
+      if (onStuck({ session, seq, outcomes })) lane.givenUp = true;
+      lane.stuckTimer = setTimeout(report, pauseMs).unref();
+    };
+    const age = between(sentAt, now(systemClock));
+    lane.stuckTimer = setTimeout(report, Math.max(STUCK_MS, hangMs - age)).unref();
   }
 
   /** Reports a failed try and waits before the next. Rejects if the call is given up. */
