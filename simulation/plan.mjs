@@ -1,6 +1,7 @@
 // What a seed stands for: who takes part, what they do, and what goes wrong when. Everything is drawn beforehand, so that a fault can be left
 // out and the rest stays as it is.
 import { CALL_FAULTS, CUTS } from './link.mjs';
+import { loopCutOf } from './loop-cut-plan.mjs';
 import { Random } from './random.mjs';
 import { addSteps, withoutSteps } from './step-plan.mjs';
 import { trapOf } from './traps.mjs';
@@ -10,7 +11,7 @@ const NAMES = ['a', 'b', 'c', 'd'];
 export function planOf(seed, store = 'memory') {
   const random = new Random(seed);
   if (store === 'split') return splitOf(drawnOf(seed, random), random.fork('split'));
-  return trapOf(seed, random.fork('trap')) ?? drawnOf(seed, random);
+  return loopCutOf(seed, random.fork('loop cut')) ?? trapOf(seed, random.fork('trap')) ?? drawnOf(seed, random);
 }
 
 /** Two servers: a plan of flows, with faults that strike one of the servers, or the way to it. */

@@ -34,6 +34,7 @@ export async function run(drawn, { defect, history = NO_HISTORY, store: engine =
   // A store that does not keep families yet is not asked for them.
   if (!server.hasFamilies) plan.flows = [];
   const hasSteps = plan.timeoutGraceMs !== undefined;
+  witness.endings.movesOnMs = plan.movesOnMs;
   witness.handlers.isJudged = plan.isInPeace === true;
   witness.handlers.judgesLimits = plan.isInPeace === true && plan.faults.length === 0;
   witness.handlers.graceMs = plan.timeoutGraceMs;

@@ -12,6 +12,31 @@ function ownsNothing(right) {
 }
 
 export const PART_DEFECTS = {
+  'a job whose outcome is stuck stays in its session': {
+    violates: 'a job whose run has ended moves on',
+    modules: { 'renewal/detach-locks.js': () => ({ detachLocks: async () => undefined }) },
+  },
+  'a job that runs leaves its session with those that have ended': {
+    violates: ['a run that goes on keeps its job', 'trust ends first'],
+    modules: {
+      'renewal/detach-locks.js': ({ detachLocks }) => ({
+        detachLocks: async (store, session, locks) =>
+          detachLocks(store, session, { ...locks, held: await store.locks(session.queue, { session: session.id }) }),
+      }),
+    },
+  },
+  'a claim begins whose locks were given up': {
+    violates: ['trust ends first', 'one lock per job', 'slots are kept'],
+    modules: {
+      'store/client/session-calls.js': ({ SessionCalls }) => ({
+        SessionCalls: class extends SessionCalls {
+          async perform(...args) {
+            return { ...(await super.perform(...args)), givenUp: false };
+          }
+        },
+      }),
+    },
+  },
   'a late reply makes trust last from its arrival': {
     violates: 'trust ends first',
     modules: {

@@ -164,9 +164,11 @@ export class JobBook {
     return isOwner;
   }
 
-  extended({ jobId, token, durationMs }, status) {
+  extended({ jobId, token, durationMs, alone }, status) {
     const isOwner = this.#judge(jobId, token, status, false);
-    if (isOwner) this.owners.get(jobId).endsAt = this.#time.after(durationMs);
+    const owner = this.owners.get(jobId);
+    if (isOwner) owner.endsAt = this.#time.after(durationMs);
+    if (isOwner && alone) owner.timed = true;
     return isOwner;
   }
 

@@ -1,6 +1,7 @@
 // What handlers, holders and leaders believe and what people are told, against the books of the store. It says when one of the invariants
 // does not hold. It must never change anything.
 import { Books } from './books.mjs';
+import { Endings } from './endings.mjs';
 import { Handlers } from './handlers.mjs';
 import { Trust } from './trust.mjs';
 
@@ -9,6 +10,7 @@ const LEADER_LOCK = 'holdfast:leader';
 export class Witness {
   trust;
   handlers;
+  endings;
   /** Of the store that is asked now. */
   books;
   /** Of all copies. */
@@ -23,13 +25,16 @@ export class Witness {
     this.#queue = queue;
     this.#history = history;
     this.trust = new Trust(world, history, random);
-    this.handlers = new Handlers(world, (id, token) => this.books.jobs.owners.get(id)?.token === token);
+    const isOwner = (id, token) => this.books.jobs.owners.get(id)?.token === token;
+    this.handlers = new Handlers(world, isOwner);
+    this.endings = new Endings(world, isOwner);
   }
 
   /** Asks all that believe in something, or wait for something. */
   look() {
     this.trust.look();
     this.handlers.look();
+    this.endings.look();
   }
 
   /** Books for a copy of the store; the first one is asked, the others follow it. */
@@ -83,6 +88,7 @@ export class Witness {
     const isSilent = this.handlers.began(job, process, signal);
     return (hasStopped) => {
       isSilent();
+      this.endings.ended(id, lock.token, process.thread !== undefined);
       if (!hasStopped) this.books.jobs.ended.add(lock.token);
       ended();
     };
