@@ -25,18 +25,6 @@ export const PART_DEFECTS = {
       }),
     },
   },
-  'a claim begins whose locks were given up': {
-    violates: ['trust ends first', 'one lock per job', 'slots are kept'],
-    modules: {
-      'store/client/session-calls.js': ({ SessionCalls }) => ({
-        SessionCalls: class extends SessionCalls {
-          async perform(...args) {
-            return { ...(await super.perform(...args)), givenUp: false };
-          }
-        },
-      }),
-    },
-  },
   'a late reply makes trust last from its arrival': {
     violates: 'trust ends first',
     modules: {

@@ -17,7 +17,11 @@ export class Endings {
   ended(id, token, hasThread) {
     if (this.movesOnMs === undefined) return;
     if (hasThread && !this.#isOwner(id, token))
-      this.#world.violate({ invariant: 'a run that goes on keeps its job', text: `${id} was taken away while its handler ran`, job: id });
+      this.#world.violate({
+        invariant: 'a run that goes on keeps its job',
+        text: `${id} was taken away while its handler ran`,
+        job: id,
+      });
     this.#ended.set(token, { id, at: this.#world.now });
   }
 

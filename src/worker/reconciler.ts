@@ -46,7 +46,8 @@ export class Reconciler {
     const store = await this.#context.ready();
     const unanswered = calls.unanswered(session);
     const owned = await store.locks(queue, { session: session.id });
-    const known = new Set(table.locks().map(({ token }) => token));
+    // Jobs that go back already are no strays: a release would count a start that never was.
+    const known = new Set([...table.locks().map(({ token }) => token), ...this.#outbox.tokens()]);
     const strays = owned.filter((lock) => lock.seq <= seq && !unanswered.has(lock.seq) && !known.has(lock.token));
     return strays.map(({ jobId, token }) => ({ id: jobId, token }));
   }

@@ -5,6 +5,7 @@ import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Engine, ENGINES, newScene, renewed, type Scene, work } from '../support/scenes/scene.js';
 import { newGate } from '../support/wait/gate.js';
+import type { LockInfo } from '../../src/store/contract/index.js';
 import { errorsWith, messageOf } from '../support/wait/moments.js';
 import { paced } from '../support/wait/pace.js';
 import { until } from '../support/wait/until.js';
@@ -92,5 +93,27 @@ describe.each(ENGINES)('the loop is cut off from %s, and the lock thread is not:
     expect(ran).toEqual([]);
     expect(await stateOf(store, id)).toMatchObject({ state: 'completed', returnvalue: '"second"', stalledCounter: 1 });
     expect(errorsWith(log, 'Could not settle')).toEqual([]);
+  });
+
+  test('A11 a job whose claim is heard of after its lock was given up goes back, and begins under another lock', async () => {
+    const scene = await cutScene(engine);
+    const { loop, cut, store, queue } = scene;
+    loop.on('claim', { fault: 'drop-reply', when: (_, { count }) => count > 0 });
+    const { id } = await queue.add('job', {});
+    const ran: number[] = [];
+    // Nothing sweeps, so that the store still lists the worker as the owner.
+    const { worker, log } = work({ connection: loop }, (job) => ran.push(job.lock.fence), { ...OPTIONS, skipStalledCheck: true });
+    await until('the job to be claimed', async () => (await stateOf(store, id))?.state === 'active');
+    const [first] = (await store.locks('work', { jobIds: [id] })) as LockInfo[];
+    await isRenewing(engine, worker);
+    cut();
+    const lock = async () => ((await store.locks('work', { jobIds: [id] })) as LockInfo[])[0];
+    await until('the lock to be given up', async () => ((await lock())?.endsInMs ?? 1) <= 0);
+    expect(await lock()).toMatchObject({ fence: first?.fence });
+    loop.clear();
+    await log.moment('completed');
+    expect(ran).toHaveLength(1);
+    expect(ran[0]).toBeGreaterThan(first?.fence ?? Number.POSITIVE_INFINITY);
+    expect(await stateOf(store, id)).toMatchObject({ attemptsStarted: 1, stalledCounter: 0 });
   });
 });

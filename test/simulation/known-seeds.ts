@@ -52,6 +52,8 @@ export const KNOWN_SEEDS: Record<'memory' | 'sqlite' | 'split', Record<string, n
     'the lock thread ends no run of a blocked loop': 51,
     'a handler that ignores its time limit keeps its job': 46,
     'a handler that moves its job keeps its lock until the store replies': 381,
+    'a job whose outcome is stuck stays in its session': 19,
+    'a job that runs leaves its session with those that have ended': 19,
     'a late reply makes trust last from its arrival': 125,
     'a new session is trusted from its reply on': 215,
     'a timed claim that is repeated is trusted from its last try on': 35,
