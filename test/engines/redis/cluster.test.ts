@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { RedisStore } from '../../../src/store/redis/index.js';
 import { FaultProxy } from '../../support/servers/proxy.js';
 import { askRedis } from '../../support/servers/redis.js';
-import { type RedisCluster, startRedisCluster } from '../../support/servers/redis-cluster.js';
+import { follows, type RedisCluster, startRedisCluster } from '../../support/servers/redis-cluster.js';
 import type { TestServer } from '../../support/servers/server.js';
 import { killClients, newJob, newSession, openStore } from './support.js';
 import { stopwatch } from '../../support/wait/stopwatch.js';
@@ -63,6 +63,24 @@ describe('a Redis Cluster', () => {
     const [, , , replica] = replicated.nodes as TestServer[];
     const store = await openStore({ url: replica?.url ?? '', prefix });
     for (const queue of ['q1', 'q2', 'q3']) await works(store, queue, `replica-${queue}`);
+  });
+
+  test('finds the primary of a slot when connections to its replicas are the only ones left', {
+    timeout: paced(60_000),
+  }, async () => {
+    const { nodes, demoted, queue } = await clusterAfterFailover();
+    const { template, made } = spyOn(nodes);
+    const store = await openStore({ client: template, prefix });
+    const client = made[0] as Cluster;
+    // The first use of a queue also sends a plain write, which a replica redirects. A script it does not.
+    await works(store, queue, 'registered');
+    await Promise.all(nodes.map((node) => killClients(node)));
+    await until('no primary is connected', () => client.nodes('master').length === 0);
+    // ioredis has not connected to the replicas yet, so the kill has missed them.
+    expect(client.nodes('slave').map(({ options }) => options.port)).toContain(demoted.port);
+    expect(await store.add(queue, [newJob()], { caller: 'p', seq: 1 })).toMatchObject([{ status: 'added' }]);
+    await works(store, queue, 'after');
+    expect(made).toHaveLength(1);
   });
 
   test('is refused in time when one of its nodes accepts connections and never replies', async () => {
@@ -182,8 +200,54 @@ describe('a Redis Cluster', () => {
   });
 });
 
+/**
+ * A cluster of two primaries, of which the first is a replica now, and so is every other node of its slots. Resolves when all nodes say
+ * so. `queue` lies on those slots.
+ */
+async function clusterAfterFailover(): Promise<{ nodes: TestServer[]; primary: TestServer; demoted: TestServer; queue: string }> {
+  const { nodes, close, url } = await startRedisCluster(2, { replicas: true });
+  onTestFinished(close);
+  const [demoted, other, primary, moved] = nodes as [TestServer, TestServer, TestServer, TestServer];
+  await askRedis(primary.port, 'CLUSTER FAILOVER TAKEOVER');
+  await follows(demoted);
+  await until('the replica knows its new primary', async () =>
+    (await askRedis(moved.port, `CLUSTER REPLICATE ${await idOf(primary)}`)).startsWith('+OK'),
+  );
+  await follows(moved);
+  let queue = 'q';
+  while ((await slotOf(queue)) >= 8_192) queue += 'q';
+  // Nodes do not name a replica that has got nothing yet.
+  const store = await openStore({ url, prefix });
+  await works(store, queue, 'before');
+  await store.close();
+  // The first slots have three nodes, and this is the first of them.
+  const ownSlots = new RegExp(`\\*5\r\n:0\r\n:8191\r\n\\*.\r\n.*\r\n127.0.0.1\r\n:${primary.port}\r\n`);
+  await until('all nodes name both replicas', async () => {
+    const maps = await Promise.all(nodes.map(({ port }) => askRedis(port, 'CLUSTER SLOTS')));
+    return maps.every((map) => ownSlots.test(map));
+  });
+  return { nodes: [other, demoted, primary, moved], primary, demoted, queue };
+}
+
+/** An instance for the option `client`, and the clients that a store has made from it. */
+function spyOn([first]: TestServer[]): { template: Cluster; made: Cluster[] } {
+  const template = new Cluster([{ host: '127.0.0.1', port: first?.port ?? 0 }], { lazyConnect: true });
+  onTestFinished(() => template.disconnect());
+  const made: Cluster[] = [];
+  const duplicate = template.duplicate.bind(template);
+  template.duplicate = (...given) => {
+    const client = duplicate(...given);
+    made.push(client);
+    return client;
+  };
+  return { template, made };
+}
+
+async function idOf({ port }: TestServer): Promise<string> {
+  return (await askRedis(port, 'CLUSTER MYID')).split('\r\n')[1] ?? '';
+}
+
 async function moveSlot(slot: number, from: TestServer, to: TestServer): Promise<void> {
-  const idOf = async ({ port }: TestServer): Promise<string> => (await askRedis(port, 'CLUSTER MYID')).split('\r\n')[1] ?? '';
   const [source, target] = [await idOf(from), await idOf(to)];
   await askRedis(to.port, `CLUSTER SETSLOT ${slot} IMPORTING ${source}`);
   await askRedis(from.port, `CLUSTER SETSLOT ${slot} MIGRATING ${target}`);

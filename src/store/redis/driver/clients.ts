@@ -1,6 +1,6 @@
 // Helpers for ioredis clients besides calls: recording errors, waiting with a deadline, and dropping a client at once.
 import { isError } from '../../../errors.js';
-import type { Client, ClusterClient } from './driver.js';
+import type { Client, ClusterClient, NodeClient } from './driver.js';
 import { forgetCommand, unavailable } from './errors.js';
 
 /** Returns all servers that a client is connected to: one, or the primaries of a cluster. */
@@ -29,6 +29,18 @@ export function lastErrorOf(client: Client): Error | undefined {
 export function letProcessEnd(client: Client): void {
   if (client.isCluster) client.on('+node', (node) => letProcessEnd(node as Client));
   else client.on('connect', () => void client.stream?.unref());
+}
+
+/**
+ * Keeps the connections to replicas out of READONLY mode, in which ioredis makes them. When the connections to all primaries have ended,
+ * ioredis asks any replica that is left. In that mode, a replica runs our scripts itself: it reads old data, and refuses the first write
+ * with READONLY, which ioredis does not follow up. Otherwise, a replica redirects each call to the primary, and ioredis reads the map of
+ * the slots anew.
+ */
+export function letReplicasRedirect(cluster: Client): void {
+  cluster.on('+node', (node) => {
+    (node as NodeClient).readonly = () => Promise.resolve('OK');
+  });
 }
 
 /** Closes a client at once, without QUIT: if the server does not reply, QUIT would hold the socket, and its waiting caller, for minutes. */

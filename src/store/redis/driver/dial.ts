@@ -1,5 +1,6 @@
 // Makes clients that are not connected yet, from the options of the store. These clients neither repeat calls nor reconnect by
 // themselves: only a caller may repeat a call, and link.ts reconnects and reports why it cannot.
+import { letReplicasRedirect } from './clients.js';
 import { type Client, type ClusterClient, loadDriver, type Options } from './driver.js';
 import type { CheckedOptions } from './options.js';
 import { parseServerUrl } from '../../server-url.js';
@@ -27,7 +28,11 @@ export class Dialer {
   /** Makes a client. `at`: a known address of the host, to skip a DNS lookup, which may take long (a busy thread pool). */
   async dial(at?: string): Promise<Client> {
     this.#template ??= await this.#makeTemplate();
-    if (this.#template.isCluster) return this.#template.duplicate([], this.#clusterOptions({}));
+    if (this.#template.isCluster) {
+      const cluster = this.#template.duplicate([], this.#clusterOptions({}));
+      letReplicasRedirect(cluster);
+      return cluster;
+    }
     const { host, tls, sentinels } = this.#template.options;
     const known =
       at === undefined || sentinels ? {} : { host: at, ...(tls ? { tls: { servername: host, ...(tls as Options) } } : {}) };

@@ -28,6 +28,12 @@ export interface ClusterClient extends Client {
   nodes(role: 'master' | 'all'): Client[];
 }
 
+/** A connection to one node of a cluster. */
+export interface NodeClient extends Client {
+  /** ioredis calls it for each replica, when it connects or learns that a node has become one. */
+  readonly(): Promise<unknown>;
+}
+
 export interface Driver {
   connection(url: string | undefined, options: Options): Client;
   cluster(nodes: unknown[], options: Options): Client;
