@@ -2,7 +2,7 @@
 // others.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { RedisStore } from '../../../src/store/redis/index.js';
 import { FaultProxy } from '../../support/servers/proxy.js';
 import { askRedis } from '../../support/servers/redis.js';
@@ -81,6 +81,54 @@ describe('a Redis Cluster', () => {
     expect(await store.add(queue, [newJob()], { caller: 'p', seq: 1 })).toMatchObject([{ status: 'added' }]);
     await works(store, queue, 'after');
     expect(made).toHaveLength(1);
+  });
+
+  test('is connected to anew when a replica answers for the primary, and not at each such reply', {
+    timeout: paced(60_000),
+  }, async () => {
+    const { nodes, primary, demoted, queue, elsewhere } = await clusterAfterFailover();
+    const { template, made } = spyOn(nodes);
+    const store = await openStore({ client: template, prefix });
+    await works(store, queue, 'registered');
+    await works(store, elsewhere, 'registered');
+    let rejected: unknown[] = [];
+    const failed = (error: unknown): void => {
+      if (rejected.push((error as { code?: string }).code) > 20) throw error;
+    };
+    let seq = 0;
+    const write = (): Promise<unknown> => store.add(queue, [newJob()], { caller: 'p', seq });
+
+    // Time stands still, so that a slow machine is not taken for the end of the pause.
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+    onTestFinished(() => clock.mockRestore());
+
+    // One reply of a replica: the next client finds the primary. A call that another node has not answered may have been carried out.
+    const other = nodes[0] as TestServer;
+    await other.stop();
+    const flying = store.status(elsewhere).catch((error: unknown) => error);
+    await mislead(made[0] as Cluster, { primary, demoted });
+    seq = 1;
+    await expect(write()).rejects.toMatchObject({ code: 'STORE_READONLY', retryable: true });
+    expect(await flying).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    other.resume();
+    await insist(write, failed);
+    expect(made.length).toBeGreaterThan(1);
+
+    // The next one is misled as well: it stays, so that the calls of other slots go on. (It registers the queue before that.)
+    seq = 2;
+    await write();
+    const clients = made.length;
+    await mislead(made.at(-1) as Cluster, { primary, demoted });
+    rejected = [];
+    seq = 3;
+    for (let call = 0; call < 20; call += 1) await write().catch(failed);
+    expect(rejected).toEqual(Array(20).fill('STORE_READONLY'));
+    expect(made).toHaveLength(clients);
+
+    clock.mockReturnValue(performance.now() + 5_001);
+    await expect(write()).rejects.toMatchObject({ code: 'STORE_READONLY' });
+    await insist(write);
+    expect(made).toHaveLength(clients + 1);
   });
 
   test('is refused in time when one of its nodes accepts connections and never replies', async () => {
@@ -200,11 +248,19 @@ describe('a Redis Cluster', () => {
   });
 });
 
+interface Failover {
+  nodes: TestServer[];
+  primary: TestServer;
+  demoted: TestServer;
+  queue: string;
+  elsewhere: string;
+}
+
 /**
  * A cluster of two primaries, of which the first is a replica now, and so is every other node of its slots. Resolves when all nodes say
- * so. `queue` lies on those slots.
+ * so. `queue` lies on those slots, `elsewhere` on those of the other primary, which is the first of `nodes`.
  */
-async function clusterAfterFailover(): Promise<{ nodes: TestServer[]; primary: TestServer; demoted: TestServer; queue: string }> {
+async function clusterAfterFailover(): Promise<Failover> {
   const { nodes, close, url } = await startRedisCluster(2, { replicas: true });
   onTestFinished(close);
   const [demoted, other, primary, moved] = nodes as [TestServer, TestServer, TestServer, TestServer];
@@ -214,8 +270,9 @@ async function clusterAfterFailover(): Promise<{ nodes: TestServer[]; primary: T
     (await askRedis(moved.port, `CLUSTER REPLICATE ${await idOf(primary)}`)).startsWith('+OK'),
   );
   await follows(moved);
-  let queue = 'q';
+  let [queue, elsewhere] = ['q', 'q'];
   while ((await slotOf(queue)) >= 8_192) queue += 'q';
+  while ((await slotOf(elsewhere)) < 8_192) elsewhere += 'q';
   // Nodes do not name a replica that has got nothing yet.
   const store = await openStore({ url, prefix });
   await works(store, queue, 'before');
@@ -226,7 +283,7 @@ async function clusterAfterFailover(): Promise<{ nodes: TestServer[]; primary: T
     const maps = await Promise.all(nodes.map(({ port }) => askRedis(port, 'CLUSTER SLOTS')));
     return maps.every((map) => ownSlots.test(map));
   });
-  return { nodes: [other, demoted, primary, moved], primary, demoted, queue };
+  return { nodes: [other, demoted, primary, moved], primary, demoted, queue, elsewhere };
 }
 
 /** An instance for the option `client`, and the clients that a store has made from it. */
@@ -241,6 +298,14 @@ function spyOn([first]: TestServer[]): { template: Cluster; made: Cluster[] } {
     return client;
   };
   return { template, made };
+}
+
+/** Makes a client take the demoted node for the primary, on a connection on which that node runs scripts itself. */
+async function mislead(client: Cluster, { primary, demoted }: { primary: TestServer; demoted: TestServer }): Promise<void> {
+  const node = client.nodes('slave').find(({ options }) => options.port === demoted.port);
+  await node?.call('readonly');
+  const { slots } = client as unknown as { slots: string[][] };
+  for (const keys of new Set(slots)) if (keys[0] === `127.0.0.1:${primary.port}`) keys[0] = `127.0.0.1:${demoted.port}`;
 }
 
 async function idOf({ port }: TestServer): Promise<string> {

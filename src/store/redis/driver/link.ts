@@ -44,6 +44,8 @@ const PONG_WITHIN_MS = 3000;
 const OFFLINE_PATIENCE_MS = 2000;
 /** The pause before the next attempt after an error that does not pass with time, such as a wrong password. */
 const REFUSED_PAUSE_MS = 5000;
+/** The least time between two cluster clients that are dropped because a replica has replied. */
+const LEAVE_AGAIN_MS = 5000;
 
 export class Link {
   readonly #options: LinkOptions;
@@ -71,6 +73,8 @@ export class Link {
   #received = 0;
   #heardAt = 0;
   #redial: NodeJS.Timeout | undefined;
+  /** When a cluster client may be dropped again because a replica has replied. */
+  #leaveAgainAt = 0;
   #closed = false;
 
   constructor(options: LinkOptions) {
@@ -238,6 +242,22 @@ export class Link {
     if (!this.#closed) this.#redialAfter(0, 1);
   }
 
+  /**
+   * Drops the connection after a replica has replied, to find the primary. In a cluster, this interrupts the calls of all slots, and the
+   * next client may find the same replica: so only the first reply counts, until LEAVE_AGAIN_MS have passed.
+   */
+  #leaveReplica(error: HoldfastError): void {
+    const client = this.#client;
+    const time = performance.now();
+    if (client === undefined || (client.isCluster && time < this.#leaveAgainAt)) return;
+    this.#leaveAgainAt = time + LEAVE_AGAIN_MS;
+    // Not the error itself: it says that nothing was written, but another node may have carried out a call whose reply is on its way.
+    this.#down(
+      client,
+      unavailable(`The connection to Redis at ${this.#options.dialer.address} led to a replica; connecting anew.`, error),
+    );
+  }
+
   #tell(error: HoldfastError): void {
     if (!this.#told) this.#options.onSilentTrouble(error);
     this.#told = true;
@@ -311,7 +331,7 @@ export class Link {
         // never get to that event: so reject in a later turn.
         if (isReply(thrown)) reject(error);
         else setImmediate(reject, error);
-        if (isReadOnly(error) && this.#client !== undefined && !this.#client.isCluster) this.#down(this.#client, error);
+        if (isReadOnly(error)) this.#leaveReplica(error);
       };
       answer.then(succeed, (thrown: unknown) => {
         const other = again?.(thrown);
