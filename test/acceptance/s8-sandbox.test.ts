@@ -2,7 +2,7 @@
 // said otherwise, 16 in the gate).
 import { type ChildProcess, spawn } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Worker as Thread } from 'node:worker_threads';
 import { type HoldfastError, type Job, type JobsOptions, Worker, type WorkerOptions } from 'holdfast';
@@ -82,7 +82,19 @@ const HARM: Record<string, Record<Kind, object>> = {
 };
 
 const handles = (): number => process.getActiveResourcesInfo().length;
-const openFiles = (): number => (existsSync('/proc/self/fd') ? readdirSync('/proc/self/fd').length : 0);
+
+/** What this process has open, on Linux. */
+function openFiles(): string[] {
+  if (!existsSync('/proc/self/fd')) return [];
+  return readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      // It was open for the list alone.
+      return [];
+    }
+  });
+}
 
 /** Runs so many jobs in turn, most of which harm their sandbox, and closes the worker. */
 async function harm(kind: Kind, scene: Scene, count: number): Promise<Started> {
@@ -184,7 +196,9 @@ describe.each(KINDS)('S8 sandboxes in %s', (kind) => {
     const before = { handles: handles(), files: openFiles() };
     const started = await harm(kind, scene, HARMFUL);
     await until('no handle to be left', () => handles() <= before.handles);
-    await until('no file to be left open', () => openFiles() <= before.files);
+    await until('no file to be left open', () => openFiles().length <= before.files.length).catch((error: Error) => {
+      throw new Error(`${error.message}: ${openFiles().join(' ')}, before: ${before.files.join(' ')}`);
+    });
     console.log(
       `${HARMFUL} harmful jobs in ${kind}: ${started.threads.length} threads, ${started.processes.length} processes started`,
     );

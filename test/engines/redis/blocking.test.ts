@@ -8,6 +8,7 @@ import { batchOf } from '../../../src/store/capabilities.js';
 import { RedisStore } from '../../../src/store/redis/index.js';
 import { startRedis } from '../../support/servers/redis.js';
 import type { TestServer } from '../../support/servers/server.js';
+import { scriptCost } from './script-time.js';
 import { newJob, newSession } from './support.js';
 import { paced } from '../../support/wait/pace.js';
 import { oneInThisRun } from '../../support/run/matrix.js';
@@ -27,8 +28,7 @@ let queue: Queue;
 let seq = 0;
 
 beforeAll(async () => {
-  // Not what scripts call, which would be logged too: writing that down would be most of what they do.
-  server = await startRedis({ settings: { 'slowlog-log-slower-than': '20', 'slowlog-max-len': '100000' } });
+  server = await startRedis();
   client = new Redis(server.url);
   store = new RedisStore({ url: server.url });
   await store.open();
@@ -42,31 +42,10 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Durations of the scripts that Redis ran for this, in ms, shortest first. */
-async function scriptsOf(work: () => Promise<unknown>): Promise<number[]> {
-  await client.slowlog('RESET');
-  await work();
-  const entries = (await client.slowlog('GET', -1)) as [number, number, number, string[]][];
-  const scripts = entries.filter(([, , , [command = '']]) => command.toLowerCase().startsWith('eval'));
-  return scripts.map(([, , micros]) => micros / 1000).sort((a, b) => a - b);
-}
-
-async function goesInSteps(work: () => Promise<unknown>, steps: number): Promise<void> {
-  const scripts = await scriptsOf(work);
-  expect(scripts.length).toBeGreaterThanOrEqual(steps);
-  expect(scripts[Math.floor(scripts.length / 2)]).toBeLessThan(STEP_MS);
-}
-
-/** The same by the CPU that Redis used: a script of some ms is held up in the middle by whatever else a busy machine does. */
-async function goesInStepsOfWork(work: () => Promise<unknown>, steps: number, mostMs = MEAN_WITH_KEYS_MS): Promise<void> {
-  const cpuMs = async () => Number(/used_cpu_user:([\d.]+)/.exec(await client.info('cpu'))?.[1]) * 1000;
-  await client.config('RESETSTAT');
-  const before = await cpuMs();
-  await work();
-  const used = (await cpuMs()) - before;
-  const scripts = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats'))?.[1]);
+async function goesInSteps(work: () => Promise<unknown>, steps: number, mostMs = STEP_MS): Promise<void> {
+  const { scripts, ms } = await scriptCost(client, work);
   expect(scripts).toBeGreaterThanOrEqual(steps);
-  expect(used / scripts).toBeLessThan(mostMs);
+  expect(ms).toBeLessThan(mostMs);
 }
 
 async function fill(job: (n: number) => Partial<NewJob>): Promise<void> {
@@ -99,7 +78,7 @@ async function turnOver(session: string, rounds: number): Promise<void> {
 describe(`${JOBS} jobs`, () => {
   test('are added, claimed and finished by short calls', async () => {
     await store.openSession(newSession());
-    await goesInStepsOfWork(
+    await goesInSteps(
       async () => {
         for (let n = 0; n < 40; n += 1) {
           await store.add(
@@ -112,7 +91,7 @@ describe(`${JOBS} jobs`, () => {
       40,
       STEP_MS,
     );
-    await goesInStepsOfWork(() => turnOver('s', Number.POSITIVE_INFINITY), 40, STEP_MS);
+    await goesInSteps(() => turnOver('s', Number.POSITIVE_INFINITY), 40, STEP_MS);
     await store.change('q', { lists: ['completed'], limit: JOBS }, { kind: 'remove' });
   });
 
@@ -150,10 +129,10 @@ describe(`${JOBS} jobs`, () => {
       const session = `of ${keys}`;
       await store.openSession(newSession({ id: session }));
       await fill((n) => ({ lockKey: `key ${n % keys}` }));
-      await goesInStepsOfWork(() => turnOver(session, 50), 50);
+      await goesInSteps(() => turnOver(session, 50), 50);
       const listed = () => store.jobs('q', { lists: ['waiting'], start: JOBS / 2, end: JOBS / 2 + 999, asc: true });
-      await goesInStepsOfWork(listed, 4);
-      await goesInStepsOfWork(() => queue.obliterate({ force: true }), JOBS / 500);
+      await goesInSteps(listed, 4);
+      await goesInSteps(() => queue.obliterate({ force: true }), JOBS / 500);
       expect(await queue.count()).toBe(0);
     },
     LIMIT_MS,
@@ -175,21 +154,21 @@ describe(`${JOBS} jobs`, () => {
       let added = 0;
       await store.openSession(newSession({ id: session }));
       await fill(() => ({ group: `group ${added++ % count}` }));
-      await goesInStepsOfWork(() => turnOver(session, 50), 50);
+      await goesInSteps(() => turnOver(session, 50), 50);
       // No group has a place: all of them go aside as claims find them, and come back when the limit is removed.
       const limit = (maxActive: number) => store.configure('q', { groups: { maxActive } });
-      await goesInStepsOfWork(() => limit(0), 1);
+      await goesInSteps(() => limit(0), 1);
       const claims = async (): Promise<number> => {
         for (let calls = 1; ; calls += 1) {
           const { jobs, more } = await store.claim('q', { session, seq: ++seq, count: batch });
           if (more !== true || jobs.length > 0) return calls;
         }
       };
-      await goesInStepsOfWork(claims, 1);
-      await goesInStepsOfWork(() => store.configure('q', { groups: null }), 1);
-      await goesInStepsOfWork(() => turnOver(session, 50), 50);
-      await goesInStepsOfWork(() => store.status('q', { groups: { limit: 1_000 } }), 1);
-      await goesInStepsOfWork(() => queue.obliterate({ force: true }), JOBS / 500);
+      await goesInSteps(claims, 1);
+      await goesInSteps(() => store.configure('q', { groups: null }), 1);
+      await goesInSteps(() => turnOver(session, 50), 50);
+      await goesInSteps(() => store.status('q', { groups: { limit: 1_000 } }), 1);
+      await goesInSteps(() => queue.obliterate({ force: true }), JOBS / 500);
       expect(await queue.count()).toBe(0);
       expect((await store.status('q', { groups: { limit: 1 } })).groups).toEqual({ groups: [] });
     },

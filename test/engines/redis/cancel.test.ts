@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ClaimedJob, JobRecord, NewJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { completed, failed, released, retried, retryFrom } from '../../../src/testing/conformance/samples.js';
-import { LOGS_SCRIPTS, scriptTime } from './script-time.js';
+import { scriptTime } from './script-time.js';
 import { TAG } from './short-way.js';
 import { inOrders } from './in-orders.js';
 import { layoutOf, newJob, newServer, newSession, openStore } from './support.js';
@@ -18,7 +18,7 @@ let other: RedisStore;
 let seq: number;
 
 beforeEach(async () => {
-  const { url } = await newServer({ settings: LOGS_SCRIPTS });
+  const { url } = await newServer();
   client = new Redis(url);
   onTestFinished(() => client.disconnect());
   [store, other] = [await openStore({ url }), await openStore({ url })];

@@ -1,24 +1,83 @@
-// How long scripts take Redis, as Redis itself measures it.
+// How much scripts cost Redis: the CPU that it uses for them, beside the CPU that it uses for a reference script meanwhile. A busy machine slows
+// both alike.
 import type { Redis } from 'ioredis';
 
-/** Settings of a server that logs its scripts, but not the short commands that they call: writing these down would be most of the work. */
-export const LOGS_SCRIPTS = { 'slowlog-log-slower-than': '100', 'slowlog-max-len': '1000' };
+/** Lua and commands on a small hash and a small sorted set, as in the scripts of the store. */
+const REFERENCE = `
+for n = 1, ARGV[1] do
+  local field, text = 'field ' .. n % 50, string.rep('x', n % 30) .. n
+  redis.call('HSET', KEYS[1], field, text)
+  redis.call('ZADD', KEYS[2], n, field)
+  if redis.call('HGET', KEYS[1], field) ~= text then return redis.error_reply('lost') end
+end
+redis.call('DEL', KEYS[1], KEYS[2])`;
+/** With these, the reference script uses about 5 ms of CPU on a quiet machine. */
+const REFERENCE_TURNS = 1_800;
+const REFERENCE_MS = 5;
+const PAUSE_MS = 50;
 const ROUNDS = 7;
 
-/**
- * Returns how long the scripts of some work take, in ms; 0 if none was logged. All scripts of the work must do alike, because the middle one
- * counts, in the quickest of several rounds: the machine may hold up any script.
- */
-export async function scriptTime(client: Redis, prepare: (round: number) => Promise<() => Promise<unknown>>): Promise<number> {
-  const rounds: number[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const work = await prepare(round);
-    await client.slowlog('RESET');
+export interface ScriptCost {
+  scripts: number;
+  /** The mean of a script, in milliseconds of the CPU of a quiet machine. */
+  ms: number;
+}
+
+/** Returns what the scripts of some work cost. Nothing else may use the server meanwhile. */
+export async function scriptCost(client: Redis, work: () => Promise<unknown>): Promise<ScriptCost> {
+  const references: number[] = [];
+  const refer = async (): Promise<void> => void references.push(await referenceCpu(client));
+  let ended = false;
+  await client.config('RESETSTAT');
+  const before = await cpuOf(client);
+  const referring = (async () => {
+    for (; !ended; await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))) await refer();
+  })();
+  try {
     await work();
-    const entries = (await client.slowlog('GET', -1)) as [number, number, number, string[]][];
-    const scripts = entries.filter(([, , , [command = '']]) => command.toLowerCase().startsWith('eval'));
-    const ms = scripts.map(([, , micros]) => micros / 1000).sort((a, b) => a - b);
-    rounds.push(ms[Math.floor(ms.length / 2)] ?? 0);
+  } finally {
+    ended = true;
+    await referring;
   }
-  return Math.min(...rounds);
+  await refer();
+  const all = (await cpuOf(client)) - before;
+  const reference = references.reduce((sum, ms) => sum + ms, 0);
+  const scripts = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats'))?.[1]);
+  if (process.env['SHOW_TIMES'] !== undefined) console.log({ scripts, raw: (all - reference) / scripts, ref: reference / references.length, n: references.length });
+  const ms = ((all - reference) / scripts) * (REFERENCE_MS / (reference / references.length));
+  return { scripts, ms };
+}
+
+/** Returns the mean of the scripts of some work that is done several times, each time after its preparation. */
+export async function scriptTime(client: Redis, prepare: (round: number) => Promise<() => Promise<unknown>>): Promise<number> {
+  const all = { scripts: 0, ms: 0 };
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const { scripts, ms } = await scriptCost(client, await prepare(round));
+    all.scripts += scripts;
+    all.ms += scripts * ms;
+  }
+  return all.ms / all.scripts;
+}
+
+/** The CPU of the thread that runs scripts, on Linux: the other threads of Redis delete what it has unlinked. */
+async function cpuOf(client: Redis): Promise<number> {
+  return cpuIn(await client.info('cpu'));
+}
+
+function cpuIn(info: string): number {
+  const of = info.includes('_main_thread:') ? '_main_thread' : '';
+  const seconds = (kind: string): number => Number(new RegExp(`used_cpu_${kind}${of}:([\\d.]+)`).exec(info)?.[1]);
+  return (seconds('user') + seconds('sys')) * 1000;
+}
+
+/** Runs the reference script. Redis runs nothing else between the commands of a transaction. */
+async function referenceCpu(client: Redis): Promise<number> {
+  const [before, , after] =
+    (await client
+      .multi()
+      .info('cpu')
+      .eval(REFERENCE, 2, 'reference:hash', 'reference:set', REFERENCE_TURNS)
+      .info('cpu')
+      .exec()) ?? [];
+  return cpuIn(after?.[1] as string) - cpuIn(before?.[1] as string);
 }

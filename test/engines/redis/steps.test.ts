@@ -9,7 +9,7 @@ import { completed, failed, released, retryFrom } from '../../../src/testing/con
 import { paced } from '../../support/wait/pace.js';
 import { until } from '../../support/wait/until.js';
 import { inOrders } from './in-orders.js';
-import { LOGS_SCRIPTS, scriptTime } from './script-time.js';
+import { scriptTime } from './script-time.js';
 import { TAG } from './short-way.js';
 import { layoutOf, newJob, newServer, newSession, openStore } from './support.js';
 
@@ -20,7 +20,7 @@ let other: RedisStore;
 let seq: number;
 
 beforeEach(async () => {
-  const { url } = await newServer({ settings: LOGS_SCRIPTS });
+  const { url } = await newServer();
   client = new Redis(url);
   onTestFinished(() => client.disconnect());
   [store, other] = [await openStore({ url }), await openStore({ url })];
