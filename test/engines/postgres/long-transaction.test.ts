@@ -12,10 +12,12 @@ const BATCH = 1000;
 /** Longer than the pause between two looks for what is dead. */
 const PAUSE_MS = 300;
 
-const KINDS: [string, (n: number) => Partial<NewJob>][] = [
-  ['prioritized jobs', (n) => ({ priority: 1 + (n % 3) })],
-  ['jobs with a key', (n) => ({ lockKey: `key-${n}` })],
-  ['plain jobs', () => ({})],
+const KINDS: [string, (n: number) => Partial<NewJob>, { vacuumed: boolean }][] = [
+  ['prioritized jobs', (n) => ({ priority: 1 + (n % 3) }), { vacuumed: false }],
+  ['jobs with a key', (n) => ({ lockKey: `key-${n}` }), { vacuumed: false }],
+  // As autovacuum does at any moment: the server makes new plans, for tables that seem empty.
+  ['jobs with a key, after a vacuum,', (n) => ({ lockKey: `key-${n}` }), { vacuumed: true }],
+  ['plain jobs', () => ({}), { vacuumed: false }],
 ];
 
 /** Runs that many jobs, and leaves a few waiting. */
@@ -37,16 +39,22 @@ async function work(store: PostgresStore, make: (n: number) => Partial<NewJob>):
 
 /** Entries of indexes of jobs that a claim of ten reads. */
 async function entriesRead(admin: Client): Promise<number> {
+  // What the server has not reported yet of earlier transactions is in its count too.
+  const count = async (): Promise<number> => {
+    const { rows } = await admin.query(`SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid))::int AS read
+      FROM pg_index WHERE indrelid = 'holdfast.jobs'::regclass OR indrelid = 'holdfast.freed_keys'::regclass`);
+    return rows[0].read as number;
+  };
   await admin.query('BEGIN');
+  const before = await count();
   const { rows } = await admin.query(`SELECT holdfast.claim('q', 's', 900000, 10, NULL, NULL, NULL, NULL, NULL, false) AS reply`);
   expect((JSON.parse(rows[0].reply) as { jobs: string[][] }).jobs[0]?.[0]).toHaveLength(10);
-  const { rows: counts } = await admin.query(`SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid))::int AS read
-    FROM pg_index WHERE indrelid = 'holdfast.jobs'::regclass OR indrelid = 'holdfast.freed_keys'::regclass`);
+  const read = (await count()) - before;
   await admin.query('ROLLBACK');
-  return counts[0].read as number;
+  return read;
 }
 
-test.each(KINDS)('a claim of %s beside a long transaction skips earlier claims', { timeout: paced(90_000) }, async (_, make) => {
+test.each(KINDS)('a claim of %s beside a long transaction skips earlier claims', { timeout: paced(90_000) }, async (_, make, { vacuumed }) => {
   const url = await newDatabase();
   const store = await openStore({ url });
   await store.openSession(newSession());
@@ -61,6 +69,7 @@ test.each(KINDS)('a claim of %s beside a long transaction skips earlier claims',
   );
   await entriesRead(admin);
   await work(store, make);
+  if (vacuumed) await admin.query('VACUUM ANALYZE');
   // Reading events folds, and folding looks for what is dead: now and then, the more rarely the longer it takes.
   let look = 0;
   const lookAndRead = async (): Promise<number> => {
@@ -73,7 +82,8 @@ test.each(KINDS)('a claim of %s beside a long transaction skips earlier claims',
     await store.events('q', 0, 1);
     return entriesRead(admin);
   };
-  await expect.poll(lookAndRead, { timeout: 30_000, interval: PAUSE_MS }).toBeLessThan(JOBS / 4);
+  // A claim looks at 200 freed keys again, each of which has a few dead entries.
+  await expect.poll(lookAndRead, { timeout: 30_000, interval: PAUSE_MS }).toBeLessThan(JOBS / 2);
   // All jobs that were added meanwhile are there, in its order.
   const { jobs } = await store.claim('q', { session: 's', seq: 900_001, count: 20 });
   expect(jobs).toHaveLength(20);
@@ -128,13 +138,18 @@ test('dead journal rows are skipped, but none that commits late', { timeout: pac
     await store.add('q', newJobs(1), { caller: 'p', seq: 1 + added });
     await store.events('q', 0, 1);
   };
+  const count = async (): Promise<number> => {
+    const { rows } = await admin.query(`SELECT pg_stat_get_xact_tuples_returned('holdfast.journal_pkey'::regclass)::int AS read`);
+    return rows[0].read as number;
+  };
   const churnAndRead = async (): Promise<number> => {
     await churn(1);
     await admin.query('BEGIN');
+    const before = await count();
     await admin.query(`SELECT holdfast.claim('q', 's', 900000, 10, NULL, NULL, NULL, NULL, NULL, false)`);
-    const { rows } = await admin.query(`SELECT pg_stat_get_xact_tuples_returned('holdfast.journal_pkey'::regclass)::int AS read`);
+    const read = (await count()) - before;
     await admin.query('ROLLBACK');
-    return rows[0].read as number;
+    return read;
   };
   await churn(ROWS);
   await expect.poll(churnAndRead, { timeout: 30_000, interval: PAUSE_MS }).toBeLessThan(ROWS / 4);

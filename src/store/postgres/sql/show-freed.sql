@@ -53,8 +53,9 @@ BEGIN
   SELECT array_agg(lock_key) INTO _shown FROM shown;
   -- A key is not finished while another transaction has the row of its first job.
   _locked := ARRAY(SELECT key FROM unnest(_locked) key WHERE key <> ALL (coalesce(_hidden.keys, '{}')) OR key = ANY (_shown));
+  -- The server may choose to read all rows of the queue for this, the dead ones too: none below the head.
   DELETE FROM freed_keys
-  WHERE queue = _queue
+  WHERE queue = _queue AND number >= _head_freed
     AND number = ANY (ARRAY(SELECT number FROM unnest(_freed.numbers, _freed.keys) o(number, key) WHERE key = ANY (_locked)));
   _soon := _freed.many = 200 OR EXISTS (SELECT FROM unnest(_freed.keys) key WHERE key <> ALL (_locked));
 END
