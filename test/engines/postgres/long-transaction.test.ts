@@ -15,13 +15,17 @@ const PAUSE_MS = 300;
 const KINDS: [string, (n: number) => Partial<NewJob>, { vacuumed: boolean }][] = [
   ['prioritized jobs', (n) => ({ priority: 1 + (n % 3) }), { vacuumed: false }],
   ['jobs with a key', (n) => ({ lockKey: `key-${n}` }), { vacuumed: false }],
-  // As autovacuum does at any moment: the server makes new plans, for tables that seem empty.
+  // As autovacuum does at any moment: the server makes new plans, by what it has counted then.
   ['jobs with a key, after a vacuum,', (n) => ({ lockKey: `key-${n}` }), { vacuumed: true }],
   ['plain jobs', () => ({}), { vacuumed: false }],
 ];
 
-/** Runs that many jobs, and leaves a few waiting. */
-async function work(store: PostgresStore, make: (n: number) => Partial<NewJob>): Promise<void> {
+/** Runs that many jobs, and leaves a few waiting. Calls `meanwhile` once, while jobs are active and freed keys are there. */
+async function work(
+  store: PostgresStore,
+  make: (n: number) => Partial<NewJob>,
+  meanwhile?: () => Promise<unknown>,
+): Promise<void> {
   let seq = 0;
   for (let added = 0; added < JOBS; added += BATCH) {
     const jobs = Array.from({ length: BATCH }, (_, n) => newJob(make(n)));
@@ -31,6 +35,7 @@ async function work(store: PostgresStore, make: (n: number) => Partial<NewJob>):
       const claimed = await store.claim('q', { session: 's', seq, count: left });
       left -= claimed.jobs.length;
       await store.events('q', 0, 1);
+      if (added === BATCH && left <= BATCH / 2) await meanwhile?.();
       seq += 1;
       await store.settle('q', claimed.jobs.map(completed), { caller: 's', seq });
     }
@@ -68,8 +73,7 @@ test.each(KINDS)('a claim of %s beside a long transaction skips earlier claims',
     { caller: 'first', seq: 1 },
   );
   await entriesRead(admin);
-  await work(store, make);
-  if (vacuumed) await admin.query('VACUUM ANALYZE');
+  await work(store, make, async () => vacuumed && admin.query('VACUUM ANALYZE'));
   // Reading events folds, and folding looks for what is dead: now and then, the more rarely the longer it takes.
   let look = 0;
   const lookAndRead = async (): Promise<number> => {
