@@ -43,7 +43,6 @@ export async function scriptCost(client: Redis, work: () => Promise<unknown>): P
   const all = (await cpuOf(client)) - before;
   const reference = references.reduce((sum, ms) => sum + ms, 0);
   const scripts = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats'))?.[1]);
-  if (process.env['SHOW_TIMES'] !== undefined) console.log({ scripts, raw: (all - reference) / scripts, ref: reference / references.length, n: references.length });
   const ms = ((all - reference) / scripts) * (REFERENCE_MS / (reference / references.length));
   return { scripts, ms };
 }
