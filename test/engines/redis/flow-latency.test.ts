@@ -1,6 +1,7 @@
 // How soon a parent starts after its last child has completed, on a healthy Cluster whose nodes have a queue each.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FlowProducer } from '../../../src/queue/flow-producer.js';
+import { Queue } from '../../../src/queue/queue.js';
 import { Worker } from '../../../src/worker/worker.js';
 import { type RedisCluster, startRedisCluster } from '../../support/servers/redis-cluster.js';
 import { paced } from '../../support/wait/pace.js';
@@ -11,6 +12,7 @@ const CHILDREN = 3;
 /** With this prefix, the two queues lie on different nodes. */
 const PREFIX = 'slots';
 const LIMIT_MS = 100;
+const STEPS = 10;
 
 let cluster: RedisCluster;
 
@@ -26,31 +28,40 @@ test(`a parent on a Redis Cluster starts within ${LIMIT_MS} ms after its last ch
   const took: number[] = [];
   /** Runs from the end of the last handler of a child that has ended so far. */
   let sinceLast = stopwatch();
+  /** The reference: from the add of a plain job until it starts, right after each flow. */
+  const plain: number[] = [];
   let started = (): void => undefined;
   const options = { connection, useDedicatedLockThread: false, concurrency: CHILDREN };
   const steps = new Worker('steps', async () => void (sinceLast = stopwatch()), options);
   const roots = new Worker(
     'work',
-    async () => {
-      took.push(sinceLast());
+    async ({ name }) => {
+      (name === 'plain' ? plain : took).push(sinceLast());
       started();
     },
     options,
   );
   const flows = new FlowProducer({ connection });
+  const queue = new Queue('work', { connection });
   try {
     await Promise.all([steps.waitUntilReady(), roots.waitUntilReady()]);
     const child = { name: 'step', queueName: 'steps' };
     for (let n = 0; n < FLOWS; n += 1) {
-      const start = new Promise<void>((resolve) => (started = resolve));
+      let start = new Promise<void>((resolve) => (started = resolve));
       await flows.add({ name: 'root', queueName: 'work', children: Array.from({ length: CHILDREN }, () => child) });
+      await start;
+      start = new Promise<void>((resolve) => (started = resolve));
+      sinceLast = stopwatch();
+      await queue.add('plain', {});
       await start;
     }
   } finally {
-    await Promise.all([steps.close(), roots.close(), flows.close()]);
+    await Promise.all([steps.close(), roots.close(), flows.close(), queue.close()]);
   }
-  const sorted = took.toSorted((a, b) => a - b);
-  const at = (share: number): number => sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN;
+  const at = (share: number, times = took): number =>
+    times.toSorted((a, b) => a - b)[Math.floor(share * (times.length - 1))] ?? Number.NaN;
   console.log(`last child → parent: median ${at(0.5).toFixed(1)} ms, p99 ${at(0.99).toFixed(1)} ms, most ${at(1).toFixed(1)} ms`);
-  expect(at(0.99)).toBeLessThan(paced(LIMIT_MS));
+  console.log(`add of a plain job → its start: median ${at(0.5, plain).toFixed(1)} ms, p99 ${at(0.99, plain).toFixed(1)} ms`);
+  // A parent needs a few steps on two nodes. On a busy machine, each of them takes as long as a start of a plain job.
+  expect(at(0.99)).toBeLessThan(Math.max(LIMIT_MS, STEPS * at(0.99, plain)));
 });

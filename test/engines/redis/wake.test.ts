@@ -140,7 +140,7 @@ describe('watchers on Redis', () => {
     const watcher = await watch(store);
     await until('the subscription', () => subscribed(server));
     await askRedis(server.port, 'CLIENT KILL TYPE pubsub');
-    expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(paced(2_000));
+    expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(paced(5_000));
     await until('the subscription is back', () => subscribed(server));
     await expectWokenAtOnce(watcher, peer);
   });
@@ -151,7 +151,7 @@ describe('watchers on Redis', () => {
     const watcher = await watch(store);
     await killClients(server);
     await insist(() => peer.status('q'));
-    expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(paced(3_000));
+    expect(await wakeUp(watcher, peer, 'a')).toBeLessThan(paced(5_000));
   });
 
   test('are woken after everything was half-open', async () => {
