@@ -59,41 +59,45 @@ async function entriesRead(admin: Client): Promise<number> {
   return read;
 }
 
-test.each(KINDS)('a claim of %s beside a long transaction skips earlier claims', { timeout: paced(90_000) }, async (_, make, { vacuumed }) => {
-  const url = await newDatabase();
-  const store = await openStore({ url });
-  await store.openSession(newSession());
-  const admin = await newClient(url);
-  const reader = await newClient(url);
-  await reader.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM holdfast.jobs');
-  // The plans of this connection are made while the tables are small, as those of a worker that starts with its queue.
-  await store.add(
-    'q',
-    Array.from({ length: 10 }, (__, n) => newJob(make(n))),
-    { caller: 'first', seq: 1 },
-  );
-  await entriesRead(admin);
-  await work(store, make, async () => vacuumed && admin.query('VACUUM ANALYZE'));
-  // Reading events folds, and folding looks for what is dead: now and then, the more rarely the longer it takes.
-  let look = 0;
-  const lookAndRead = async (): Promise<number> => {
-    look += 1;
+test.each(KINDS)(
+  'a claim of %s beside a long transaction skips earlier claims',
+  { timeout: paced(90_000) },
+  async (_, make, { vacuumed }) => {
+    const url = await newDatabase();
+    const store = await openStore({ url });
+    await store.openSession(newSession());
+    const admin = await newClient(url);
+    const reader = await newClient(url);
+    await reader.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM holdfast.jobs');
+    // The plans of this connection are made while the tables are small, as those of a worker that starts with its queue.
     await store.add(
       'q',
-      Array.from({ length: 50 }, (__, n) => newJob(make(n))),
-      { caller: 'p', seq: JOBS + look },
+      Array.from({ length: 10 }, (__, n) => newJob(make(n))),
+      { caller: 'first', seq: 1 },
     );
-    await store.events('q', 0, 1);
-    return entriesRead(admin);
-  };
-  // A claim looks at 200 freed keys again, each of which has a few dead entries.
-  await expect.poll(lookAndRead, { timeout: 30_000, interval: PAUSE_MS }).toBeLessThan(JOBS / 2);
-  // All jobs that were added meanwhile are there, in its order.
-  const { jobs } = await store.claim('q', { session: 's', seq: 900_001, count: 20 });
-  expect(jobs).toHaveLength(20);
-  expect(jobs.map(({ priority }) => priority)).toEqual(jobs.map(({ priority }) => priority).sort((a, b) => a - b));
-  await reader.query('COMMIT');
-});
+    await entriesRead(admin);
+    await work(store, make, async () => vacuumed && admin.query('VACUUM ANALYZE'));
+    // Reading events folds, and folding looks for what is dead: now and then, the more rarely the longer it takes.
+    let look = 0;
+    const lookAndRead = async (): Promise<number> => {
+      look += 1;
+      await store.add(
+        'q',
+        Array.from({ length: 50 }, (__, n) => newJob(make(n))),
+        { caller: 'p', seq: JOBS + look },
+      );
+      await store.events('q', 0, 1);
+      return entriesRead(admin);
+    };
+    // A claim looks at 200 freed keys again, each of which has a few dead entries.
+    await expect.poll(lookAndRead, { timeout: 30_000, interval: PAUSE_MS }).toBeLessThan(JOBS / 2);
+    // All jobs that were added meanwhile are there, in its order.
+    const { jobs } = await store.claim('q', { session: 's', seq: 900_001, count: 20 });
+    expect(jobs).toHaveLength(20);
+    expect(jobs.map(({ priority }) => priority)).toEqual(jobs.map(({ priority }) => priority).sort((a, b) => a - b));
+    await reader.query('COMMIT');
+  },
+);
 
 test('a job of the first priority is claimed first although it is behind dead rows', { timeout: paced(90_000) }, async () => {
   const url = await newDatabase();

@@ -82,18 +82,15 @@ async function turnOver(session: string, rounds: number): Promise<void> {
 describe(`${JOBS} jobs`, () => {
   test('are added, claimed and finished by short calls', async () => {
     await store.openSession(newSession());
-    await goesInSteps(
-      async () => {
-        for (let n = 0; n < 40; n += 1) {
-          await store.add(
-            'q',
-            Array.from({ length: batch }, () => newJob()),
-            { caller: 'p', seq: ++seq },
-          );
-        }
-      },
-      40,
-    );
+    await goesInSteps(async () => {
+      for (let n = 0; n < 40; n += 1) {
+        await store.add(
+          'q',
+          Array.from({ length: batch }, () => newJob()),
+          { caller: 'p', seq: ++seq },
+        );
+      }
+    }, 40);
     await goesInSteps(() => turnOver('s', Number.POSITIVE_INFINITY), 40);
     await store.change('q', { lists: ['completed'], limit: JOBS }, { kind: 'remove' });
   });
