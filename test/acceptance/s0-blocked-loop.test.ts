@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { WorkerOptions } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { messageOf, type Moment, monotonicNow } from '../support/wait/moments.js';
 import { WorkerProcess } from '../support/processes/worker-process.js';
 import {
@@ -28,7 +29,7 @@ const isRefusal = (moment: Moment): boolean => messageOf(moment).includes('Could
 const rival = (scene: Scene) =>
   work(scene, async () => ({ by: 'rival' }), { lockDuration: paced(1000), stalledInterval: 100, name: 'rival' });
 
-describe.each(SHARED_ENGINES)('S0-4, S0-5 on %s: the handler spins for longer than its lock lasts', (engine) => {
+describe.each(oneInThisRun(SHARED_ENGINES))('S0-4, S0-5 on %s: the handler spins for longer than its lock lasts', (engine) => {
   const spinner = (scene: Scene, useDedicatedLockThread: boolean, lockDuration: number) =>
     new WorkerProcess({
       queue: 'work',
@@ -118,7 +119,7 @@ describe('S0-7 concurrency 10', () => {
     number % 3 === 0 ? { name: 'spin', data: { ms: paced(500) } } : { name: 'sleep', data: { ms: paced(1000) } },
   );
 
-  test.each(SHARED_ENGINES)(
+  test.each(oneInThisRun(SHARED_ENGINES))(
     'S0-7 %s with the thread: some spin, all complete once; one round trip per renewal, whatever runs',
     async (engine) => {
       const scene = await newScene(engine);
@@ -170,27 +171,30 @@ describe('S0-7 concurrency 10', () => {
 
   const TICK_MS = paced(400);
 
-  test.each(SHARED_ENGINES)('S0-7 %s with the thread: three workers of one process share each call', async (engine) => {
-    const scene = await newScene(engine);
-    const { connection, renewals } = watched(scene);
-    const gate = newGate();
-    const workers = [1, 2, 3].map(() =>
-      work({ connection }, () => gate.opened, { lockDuration: 10 * TICK_MS, lockRenewTime: TICK_MS }),
-    );
-    await scene.queue.addBulk(jobs.slice(0, 3));
-    await until('each runs one', async () => workers.every(({ log }) => log.all('active').length === 1));
-    await until('the thread renews all', async () => workers.every(({ worker }) => worker.health().lockThread === 'thread'));
-    const sessions = (await scene.store.sessions('work')).map(({ id }) => id);
-    const before = { calls: renewals().length, at: monotonicNow() };
-    await until('three ticks', async () => renewals().length >= before.calls + 3);
-    const calls = renewals().slice(before.calls);
-    expect(calls.length).toBeLessThanOrEqual((monotonicNow() - before.at) / TICK_MS + 1);
-    for (const call of calls) {
-      expect(call).toMatchObject({ thread: true, failed: false });
-      expect(call.sessions.toSorted()).toEqual(sessions.toSorted());
-    }
-    gate.open();
-  });
+  test.each(oneInThisRun(SHARED_ENGINES))(
+    'S0-7 %s with the thread: three workers of one process share each call',
+    async (engine) => {
+      const scene = await newScene(engine);
+      const { connection, renewals } = watched(scene);
+      const gate = newGate();
+      const workers = [1, 2, 3].map(() =>
+        work({ connection }, () => gate.opened, { lockDuration: 10 * TICK_MS, lockRenewTime: TICK_MS }),
+      );
+      await scene.queue.addBulk(jobs.slice(0, 3));
+      await until('each runs one', async () => workers.every(({ log }) => log.all('active').length === 1));
+      await until('the thread renews all', async () => workers.every(({ worker }) => worker.health().lockThread === 'thread'));
+      const sessions = (await scene.store.sessions('work')).map(({ id }) => id);
+      const before = { calls: renewals().length, at: monotonicNow() };
+      await until('three ticks', async () => renewals().length >= before.calls + 3);
+      const calls = renewals().slice(before.calls);
+      expect(calls.length).toBeLessThanOrEqual((monotonicNow() - before.at) / TICK_MS + 1);
+      for (const call of calls) {
+        expect(call).toMatchObject({ thread: true, failed: false });
+        expect(call.sessions.toSorted()).toEqual(sessions.toSorted());
+      }
+      gate.open();
+    },
+  );
 
   test('S0-7 memory: three workers of one process and store share the call', async () => {
     const scene = await newScene('memory');
@@ -211,7 +215,7 @@ describe('S0-7 concurrency 10', () => {
   });
 });
 
-describe.each(SHARED_ENGINES)('S0-18 hung for ever on %s', (engine) => {
+describe.each(oneInThisRun(SHARED_ENGINES))('S0-18 hung for ever on %s', (engine) => {
   const CEILING_MS = 600;
   const LOCK_MS = 800;
   const RENEW_MS = 200;

@@ -2,6 +2,7 @@
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { freeze } from '../support/processes/freeze.js';
 import { messageOf, type Moment, monotonicNow } from '../support/wait/moments.js';
 import { fixture, WorkerProcess } from '../support/processes/worker-process.js';
@@ -14,7 +15,7 @@ const rival = (scene: Scene) =>
   work(scene, async () => ({ by: 'rival' }), { lockDuration: paced(1000), stalledInterval: 100, name: 'rival' });
 
 describe.each([true, false])('S0-14 SIGTERM with useDedicatedLockThread %s', (useDedicatedLockThread) => {
-  test.each(SHARED_ENGINES)(
+  test.each(oneInThisRun(SHARED_ENGINES))(
     'S0-14 %s: renewal goes on until the job ends, then the process ends by itself with code 0',
     async (engine) => {
       const scene = await newScene(engine);
@@ -48,7 +49,7 @@ describe.each([true, false])('S0-14 SIGTERM with useDedicatedLockThread %s', (us
   );
 });
 
-describe.each(SHARED_ENGINES)('S0-19 the wall clock steps, on %s', (engine) => {
+describe.each(oneInThisRun(SHARED_ENGINES))('S0-19 the wall clock steps, on %s', (engine) => {
   const MINUTES = 10 * 60_000;
 
   function stepping(scene: Scene, options: { name: string; stalledInterval?: number; crashGraceMs?: number }) {
@@ -130,7 +131,7 @@ describe.each(SHARED_ENGINES)('S0-19 the wall clock steps, on %s', (engine) => {
   });
 });
 
-describe.each(SHARED_ENGINES)('S0-20 frozen process on %s', (engine) => {
+describe.each(oneInThisRun(SHARED_ENGINES))('S0-20 frozen process on %s', (engine) => {
   const freezing = (scene: Scene) =>
     new WorkerProcess({
       queue: 'work',

@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { type Job, Queue, Worker } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { HolderProcess } from '../support/processes/holder.js';
 import { monotonicNow } from '../support/wait/moments.js';
 import { WorkerProcess } from '../support/processes/worker-process.js';
@@ -237,7 +238,7 @@ describe.each(ENGINES)('S2 manual locks on %s', (engine) => {
   });
 });
 
-describe.each(LOCK_ENGINES)('S2 manual locks between processes on %s', (engine) => {
+describe.each(oneInThisRun(LOCK_ENGINES))('S2 manual locks between processes on %s', (engine) => {
   test('S2-3 a second takeLock by any process returns false until the first one is released', async () => {
     const scene = await newScene(engine);
     const [first, second] = [await HolderProcess.start(scene), await HolderProcess.start(scene)];

@@ -1,5 +1,6 @@
 // S2-12, S2-13 and what is promised of named locks between processes: one holder, kept while its process lives, free soon after its death.
 import { describe, expect, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { freeze } from '../support/processes/freeze.js';
 import { HolderProcess } from '../support/processes/holder.js';
 import { LOCK_ENGINES, newScene, type Scene } from '../support/scenes/scene.js';
@@ -7,7 +8,7 @@ import { paced } from '../support/wait/pace.js';
 import { until } from '../support/wait/until.js';
 import { stopwatch } from '../support/wait/stopwatch.js';
 
-describe.each(LOCK_ENGINES)('S2 named locks between processes on %s', (engine) => {
+describe.each(oneInThisRun(LOCK_ENGINES))('S2 named locks between processes on %s', (engine) => {
   test('S2-12 a second process gets a named lock when the first releases it, with a greater fence', async () => {
     const scene = await newScene(engine);
     const [first, second] = [await HolderProcess.start(scene), await HolderProcess.start(scene)];

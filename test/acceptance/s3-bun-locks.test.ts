@@ -2,6 +2,7 @@
 import { writeFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import type { MomentLog } from '../support/wait/moments.js';
 import type { WorkerProcess } from '../support/processes/worker-process.js';
 import { newScene } from '../support/scenes/scene.js';
@@ -20,7 +21,7 @@ async function ready(processes: WorkerProcess[]): Promise<void> {
 const of = (processes: MomentLog[], event: string, jobId?: string): unknown[] =>
   processes.flatMap((log) => log.all(event, (moment) => jobId === undefined || moment['jobId'] === jobId));
 
-describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
+describe.each(oneInThisRun(COMPAT_ENGINES))('S3 in bun-queue’s shape on %s', (engine) => {
   test('S3-1 three processes and 1000 jobs: every job runs exactly once', { timeout: paced(60_000) }, async () => {
     const scene = await newScene(engine);
     const queue = bunQueue(scene, LOCKED);

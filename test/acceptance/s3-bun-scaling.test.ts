@@ -2,6 +2,7 @@
 import type { Instance } from 'holdfast';
 import type { QueueOptions } from 'holdfast/bun-queue';
 import { describe, expect, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { monotonicNow } from '../support/wait/moments.js';
 import type { WorkerProcess } from '../support/processes/worker-process.js';
 import { newScene } from '../support/scenes/scene.js';
@@ -29,7 +30,7 @@ async function instances(process: WorkerProcess): Promise<Instance[]> {
   return process.all('instances')[before]?.['instances'] as Instance[];
 }
 
-describe.each(COMPAT_ENGINES)('S3 in bun-queue’s shape on %s', (engine) => {
+describe.each(oneInThisRun(COMPAT_ENGINES))('S3 in bun-queue’s shape on %s', (engine) => {
   test('S3-4 two instances of four workers under a limit of six: both get slots; one killed, the other takes over', async () => {
     const scene = await newScene(engine);
     const four = (instanceId: string): QueueOptions & { concurrency: number } => ({

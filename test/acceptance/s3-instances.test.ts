@@ -1,6 +1,7 @@
 // S3-4, S3-8, S3-9: several instances on one queue.
 import type { Instance } from 'holdfast';
 import { describe, expect, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { WorkerProcess } from '../support/processes/worker-process.js';
 import { LOCK_ENGINES, newScene, type Scene, work } from '../support/scenes/scene.js';
 import { paced } from '../support/wait/pace.js';
@@ -43,7 +44,7 @@ function mostAtOnce(processes: WorkerProcess[]): number {
   return most;
 }
 
-describe.each(LOCK_ENGINES)('S3 instances on %s', (engine) => {
+describe.each(oneInThisRun(LOCK_ENGINES))('S3 instances on %s', (engine) => {
   test('S3-4 two instances share a global limit, and one takes over when the other is killed; live ones are listed', async () => {
     const scene = await newScene(engine);
     const { queue } = scene;

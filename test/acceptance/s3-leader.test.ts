@@ -1,6 +1,7 @@
 // S3-5: of several instances one leads; whoever stops being heard of is followed, and knows it before it does anything.
 import { Leader, openStore } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { FaultySides, type Side } from '../support/faults/faulty-thread.js';
 import { freeze } from '../support/processes/freeze.js';
 import { monotonicNow } from '../support/wait/moments.js';
@@ -29,7 +30,7 @@ async function twoInstances(scene: Scene, options: object = {}): Promise<[leader
 
 const termOf = (each: WorkerProcess): number => (each.all('leader').at(-1) as unknown as { args: [number] }).args[0];
 
-describe.each(LOCK_ENGINES)('S3 leader on %s', (engine) => {
+describe.each(oneInThisRun(LOCK_ENGINES))('S3 leader on %s', (engine) => {
   test('S3-5 when the leader is killed, the other instance leads within leaderTimeout plus one beat', async () => {
     const scene = await newScene(engine);
     const [first, second] = await twoInstances(scene);

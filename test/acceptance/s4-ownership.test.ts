@@ -2,6 +2,7 @@
 import { type Job, QueueEvents, UnrecoverableError, Worker } from 'holdfast';
 import { FaultyStore } from 'holdfast/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { messageOf } from '../support/wait/moments.js';
 import { WorkerProcess } from '../support/processes/worker-process.js';
 import { type Engine, ENGINES, newScene, orphan, type Scene, SHARED_ENGINES, work } from '../support/scenes/scene.js';
@@ -259,7 +260,7 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
     return { scene, id, spinning, other };
   }
 
-  test.each(SHARED_ENGINES)('S4-11 %s with the thread: the job runs once', async (engine) => {
+  test.each(oneInThisRun(SHARED_ENGINES))('S4-11 %s with the thread: the job runs once', async (engine) => {
     const { scene, id, spinning, other } = await spin(engine, true);
     await spinning.moment('completed');
     expect(other.all('started')).toEqual([]);
@@ -270,7 +271,7 @@ describe('S4-11 a handler that blocks its loop for longer than the lock', () => 
     });
   });
 
-  test.each(SHARED_ENGINES)(
+  test.each(oneInThisRun(SHARED_ENGINES))(
     'S4-11 %s without the thread: run again elsewhere, the stale result refused and reported',
     async (engine) => {
       const { scene, id, spinning, other } = await spin(engine, false);

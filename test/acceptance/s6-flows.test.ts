@@ -2,6 +2,7 @@
 import { FlowProducer, Queue, Worker } from 'holdfast';
 import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { WorkerProcess } from '../support/processes/worker-process.js';
 import { ENGINES, type Engine, newScene, type Scene, SHARED_ENGINES } from '../support/scenes/scene.js';
 import { paced } from '../support/wait/pace.js';
@@ -40,7 +41,7 @@ async function countEvents({ store }: Scene, queue: string, wanted: string, prev
   }
 }
 
-describe.each(SHARED_ENGINES)('S6 flows between processes on %s', (engine: Engine) => {
+describe.each(oneInThisRun(SHARED_ENGINES))('S6 flows between processes on %s', (engine: Engine) => {
   test('S6-3 every parent ends once, after all its children, while workers are killed', { timeout: paced(120_000) }, async () => {
     const scene = await newScene(engine);
     const { url: connection } = scene;

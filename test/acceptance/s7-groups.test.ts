@@ -1,5 +1,6 @@
 // S7-3: groups of jobs: fair turns, at most so many active per group also while processes die, and a rate per group.
 import { describe, expect, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { WorkerProcess } from '../support/processes/worker-process.js';
 import { ENGINES, LOCK_ENGINES, newScene, type Scene, work } from '../support/scenes/scene.js';
 import { paced } from '../support/wait/pace.js';
@@ -46,7 +47,7 @@ describe.each(ENGINES)('S7-3 turns of groups on %s', (engine) => {
   });
 });
 
-describe.each(LOCK_ENGINES)('S7-3 limits of groups on %s', (engine) => {
+describe.each(oneInThisRun(LOCK_ENGINES))('S7-3 limits of groups on %s', (engine) => {
   test('S7-3 no more than two jobs of a group are active while worker processes are killed', async () => {
     const scene = await newScene(engine);
     const most = await mostActive(scene, { group: { concurrency: 2 } });

@@ -1,6 +1,7 @@
 // S7-2, S7-6, S7-8: rates, blocks, metrics and own events between processes, some of which are killed.
 import { QueueEvents } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import type { Moment } from '../support/wait/moments.js';
 import { WorkerProcess } from '../support/processes/worker-process.js';
 import { ENGINES, newScene, type Scene, SHARED_ENGINES, work } from '../support/scenes/scene.js';
@@ -108,7 +109,7 @@ test('the judge of windows counts from the first start of each, and reads rounde
   expect([fullestOf([0, 499, 501, 502, 503]), fullestOf([0, 1, 2, 499, 501, 502, 503])]).toEqual([3, 4]);
 });
 
-describe.each(SHARED_ENGINES)('S7 limits on %s', (engine) => {
+describe.each(oneInThisRun(SHARED_ENGINES))('S7 limits on %s', (engine) => {
   test('S7-2 no window of the history holds more than `max` starts under the limiter of workers, although processes die', async () => {
     const scene = await newScene(engine);
     await addJobs(scene, 'die');

@@ -1,5 +1,6 @@
 // S8-4 and S8-7 between processes: runs that die after each step, and cancels of jobs in processes that never hear of them.
 import { describe, expect, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { WorkerProcess } from '../support/processes/worker-process.js';
 import { LOCK_ENGINES, newScene, type Scene, SHARED_ENGINES, work } from '../support/scenes/scene.js';
 import type { Moment } from '../support/wait/moments.js';
@@ -18,7 +19,7 @@ async function runUntilDeath(scene: Scene, death?: { step: number; at: 'record' 
   return mortal.all('effect');
 }
 
-describe.each(LOCK_ENGINES)('S8-7 on %s: the process is killed after each step', (engine) => {
+describe.each(oneInThisRun(LOCK_ENGINES))('S8-7 on %s: the process is killed after each step', (engine) => {
   test('recorded steps do not run again, and the job completes although each of its runs died', async () => {
     const scene = await newScene(engine);
     const effects: Moment[] = [];
@@ -67,7 +68,7 @@ describe.each(LOCK_ENGINES)('S8-7 on %s: the process is killed after each step',
   });
 });
 
-describe.each(SHARED_ENGINES)('S8-4 on %s: the job runs in another process', (engine) => {
+describe.each(oneInThisRun(SHARED_ENGINES))('S8-4 on %s: the job runs in another process', (engine) => {
   test('a cancel aborts its signal within about a second, and the job fails with the reason', async () => {
     const scene = await newScene(engine);
     const options = { name: 'far', lockDuration: paced(30_000) };

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type BetterSqlite3 from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { freeze } from '../support/processes/freeze.js';
 import type { Moment } from '../support/wait/moments.js';
 import { type ProcessPlan, WorkerProcess } from '../support/processes/worker-process.js';
@@ -66,7 +67,7 @@ const lastWord = ({ process }: Candidate): string | undefined =>
 
 const termIn = (moment: Moment): number => (moment['args'] as [number])[0];
 
-describe.each(LOCK_ENGINES)('a leader that is killed, frozen or cut off, on %s', (engine: Engine) => {
+describe.each(oneInThisRun(LOCK_ENGINES))('a leader that is killed, frozen or cut off, on %s', (engine: Engine) => {
   const faults: Fault[] = engine === 'sqlite' ? ['kill', 'freeze'] : ['kill', 'freeze', 'cut'];
 
   test(

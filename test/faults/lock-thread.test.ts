@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { WorkerProcess } from '../support/processes/worker-process.js';
 import { type Engine, LOCK_ENGINES, newScene, type Scene } from '../support/scenes/scene.js';
 import { paced } from '../support/wait/pace.js';
@@ -70,7 +71,7 @@ function renewed(worker: Worker): Promise<unknown> {
   return new Promise((resolve) => worker.once('locksRenewed', resolve));
 }
 
-describe.each(LOCK_ENGINES)('the lock thread on %s', (engine) => {
+describe.each(oneInThisRun(LOCK_ENGINES))('the lock thread on %s', (engine) => {
   test.each(['exit', 'throw'] as const)(
     'dies (%s) during a job: it is reported and restarted, the loop renews, and the job runs once',
     async (death) => {

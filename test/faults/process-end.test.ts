@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import { type Store, Worker } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { oneInThisRun } from '../support/run/matrix.js';
 import { type Engine, LOCK_ENGINES, newScene, type Scene, SHARED_ENGINES } from '../support/scenes/scene.js';
 import { paced } from '../support/wait/pace.js';
 import { type Program, runFixture } from '../support/processes/fixture.js';
@@ -27,7 +28,7 @@ async function threadRenews(store: Store): Promise<void> {
 // Long enough that neither expiry nor the crash hint can be what brings the job back.
 const PATIENT = { lockDuration: 60_000, crashGraceMs: 60_000 };
 
-describe.each(LOCK_ENGINES)('the end of a process on %s', (engine) => {
+describe.each(oneInThisRun(LOCK_ENGINES))('the end of a process on %s', (engine) => {
   test.each([
     ['exit', 3, 0],
     ['exitLater', 0, 0],

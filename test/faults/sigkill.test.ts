@@ -1,5 +1,5 @@
 // SIGKILL at random moments, hundreds of times, of producers and of workers with their lock thread, between and inside transactions.
-// HOLDFAST_KILLS says how many (300 unless said otherwise, 100 in the gate), HOLDFAST_SEED repeats the choice of moments (the moments themselves are the machine's).
+// HOLDFAST_KILLS says how many (300 unless said otherwise, 50 in the gate), HOLDFAST_SEED repeats the choice of moments (the moments themselves are the machine's).
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { FULL } from '../support/run/matrix.js';
 import { paced } from '../support/wait/pace.js';
 import { seedOfTest } from '../support/run/seed.js';
 
-const KILLS = Number(process.env['HOLDFAST_KILLS'] ?? (FULL ? 300 : 100));
+const KILLS = Number(process.env['HOLDFAST_KILLS'] ?? (FULL ? 300 : 50));
 const LANES = 2;
 const OPTIONS = { concurrency: 8, lockDuration: paced(15_000), stalledInterval: 500, crashGraceMs: 200, maxStalledCount: 1000 };
 

@@ -9,7 +9,7 @@ import { defectsOf, find } from './finding.js';
 import { simulate } from './seeds.js';
 
 const store = 'split';
-const RUNS = FULL ? 1000 : 150;
+const RUNS = FULL ? 1000 : 100;
 const SEEDS = 600;
 const BETWEEN_SERVERS = [
   'no process relays what another process has left',

@@ -8,7 +8,7 @@ import { simulate } from './seeds.js';
 import { paced } from '../support/wait/pace.js';
 
 const store = 'sqlite';
-const RUNS = FULL ? 150 : 40;
+const RUNS = FULL ? 150 : 30;
 const SEEDS = 100;
 const FOUND_SOON = [
   'a finish by job id alone',
