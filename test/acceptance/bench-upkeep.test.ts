@@ -1,12 +1,12 @@
 // One tiny iteration of the rest: what the benchmark measures of latency, of the upkeep of locks and of crashes.
 import { expect, test } from 'vitest';
 import { bench, PATIENCE_MS, servers } from '../support/processes/bench.js';
-import { inThisRun, oneInThisRun } from '../support/run/matrix.js';
+import { FULL, oneInThisRun } from '../support/run/matrix.js';
 
-const STORES = inThisRun(['sqlite', 'redis', 'postgres']);
+const STORES = oneInThisRun(['sqlite', 'redis', 'postgres']);
 const SELECTED = STORES.flatMap((store) => ['--store', store]);
 
-test.each(oneInThisRun(STORES))(
+test.each(STORES)(
   'bench %s measures latency, renewal, sweeps, schedules, a fleet, and a blocked loop',
   async (store) => {
     const only = 'latency,renewal,schedules,fleet,blocked';
@@ -29,7 +29,7 @@ test.each(oneInThisRun(STORES))(
   PATIENCE_MS,
 );
 
-test(
+test.runIf(FULL)(
   'bench --only sandbox measures the time and the memory of processors in threads and in processes',
   async () => {
     const figures = await bench(['--tiny', '--peers', 'none', '--only', 'sandbox', '--store', 'memory'], {});

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { paced } from './pace.js';
 import { stopwatch } from './stopwatch.js';
 
-const LOOK_MS = 5;
+/** Looks follow one another quickly at first. What takes longer is looked at less often: each look costs the processor. */
+const LOOK_MS = { first: 2, last: 20 };
 const PATIENCE_MS = 20_000;
 
 type Truthy<T> = Exclude<T, undefined | null | false | 0 | ''>;
@@ -11,11 +12,11 @@ type Truthy<T> = Exclude<T, undefined | null | false | 0 | ''>;
 /** Returns the first truthy value that `look` returns. */
 export async function until<T>(what: string, look: () => T | Promise<T>, patienceMs = PATIENCE_MS): Promise<Truthy<T>> {
   const deadline = performance.now() + paced(patienceMs);
-  for (;;) {
+  for (let pauseMs = LOOK_MS.first; ; pauseMs = Math.min(LOOK_MS.last, pauseMs * 1.5)) {
     const seen = await look();
     if (seen) return seen as Truthy<T>;
     if (performance.now() > deadline) throw new Error(`Waited ${paced(patienceMs)} ms in vain: ${what}`);
-    await sleep(LOOK_MS);
+    await sleep(pauseMs);
   }
 }
 
