@@ -85,9 +85,7 @@ describe('S8-9 a function that blocks the event loop', () => {
       const worker = await blocker(scene);
       const { stack } = await blockedBy(scene, worker, name);
       // The clock that the function reads may be on top.
-      expect(stack).toMatch(
-        new RegExp(`^( {4}at .*\\n){0,2} {4}at ${functionName} \\(.*/blocker\\.mjs:\\d+:\\d+\\)\\n`),
-      );
+      expect(stack).toMatch(new RegExp(`^( {4}at .*\\n){0,2} {4}at ${functionName} \\(.*/blocker\\.mjs:\\d+:\\d+\\)\\n`));
     },
     60_000,
   );
