@@ -9,18 +9,17 @@ const FILES = ['../acceptance', '../faults'].flatMap((folder) =>
   readdirSync(new URL(folder, import.meta.url)).filter((name) => name.endsWith('.test.ts')),
 );
 
-test('the gate tests a file on memory, SQLite and one store behind a server', () => {
-  for (const file of FILES) {
-    const engines = inGate(ENGINES, file);
-    expect(engines).toHaveLength(3);
-    expect(engines.slice(0, 2)).toEqual(['memory', 'sqlite']);
-  }
+test('the gate tests a file on memory and one other store', () => {
+  for (const file of FILES) expect(inGate(ENGINES, file)).toEqual(['memory', expect.any(String)]);
 });
 
-test('the files of the gate share the stores evenly', () => {
+test('SQLite takes about half of the files of the gate, and the servers share the others', () => {
+  const shareOf = (store: (typeof ENGINES)[number], of: readonly (typeof ENGINES)[number][]): number =>
+    FILES.filter((file) => inGate(of, file).includes(store)).length / FILES.length;
+  expect(shareOf('sqlite', ENGINES)).toBeGreaterThan(0.4);
   for (const server of SERVERS) {
-    const share = FILES.filter((file) => inGate(SERVERS, file).includes(server)).length / FILES.length;
-    expect(share, server).toBeGreaterThan(1 / 4);
+    expect(shareOf(server, ENGINES), server).toBeGreaterThan(0.1);
+    expect(shareOf(server, SERVERS), server).toBeGreaterThan(0.25);
   }
 });
 

@@ -27,7 +27,7 @@ export type Engine = keyof typeof URLS;
 /** Those behind a network. */
 export const SERVER_ENGINES: Engine[] = inThisRun(['redis', 'redis-cluster', 'postgres']);
 /** Those that other processes and the lock thread can reach. */
-export const SHARED_ENGINES: Engine[] = ['sqlite', ...SERVER_ENGINES];
+export const SHARED_ENGINES: Engine[] = inThisRun(['sqlite', 'redis', 'redis-cluster', 'postgres']);
 export const ENGINES: Engine[] = ['memory', ...SHARED_ENGINES];
 /** For lines about locks between processes, which calls to several servers do not make any different. */
 export const LOCK_ENGINES: Engine[] = inThisRun(['sqlite', 'redis', 'postgres']);
