@@ -8,7 +8,7 @@ const file = (path: string): string => fileURLToPath(new URL(path, import.meta.u
  * Test files that run at the same time. They wait most of the time: 2,600 s for 800 s of their own processor time, so there are more than the
  * two cores of the machine that the gate is made for.
  */
-const WORKERS = 6;
+const WORKERS = 5;
 
 // `npm run test:all` and `npm test -- <file>` run these files, the gate does not. CONTRIBUTING.md says why.
 const NOT_IN_THE_GATE = ['test/conformance/postgres-pooler.test.ts', 'test/chaos/soak.test.ts'];

@@ -1,5 +1,5 @@
 // What happens between a process and the server.
-import { ABOUT_A_LOCK, SHORTER_THAN_A_LOCK } from '../lock-times.mjs';
+import { ABOUT_A_LOCK, LOCK_MS, SHORTER_THAN_A_LOCK } from '../lock-times.mjs';
 import { within } from '../nemesis.mjs';
 
 const EVERYBODY = 'everybody';
@@ -26,12 +26,22 @@ export function networkFaults(crew, ways) {
     proxy.abandon();
     proxy.swallow('both');
   };
+  // So long that jobs whose runs have ended move on, although the lock thread renews their locks.
+  const loopAlone = {
+    kind: 'half-open, the loop alone',
+    weight: 4,
+    target: (random) => `${LINE}${random.of(crew.names('worker'))}`,
+    lasts: within([3 * LOCK_MS, 4 * LOCK_MS]),
+    strike: (target) => ways.of(nameOf(target), 'main').forEach((proxy) => proxy.swallow('both')),
+    end: heal,
+  };
   return [
     fault('cut', 6, cut),
     fault('cut everybody', 2, cut, undefined, everybody),
     fault('cut in the middle of a message', 4, cutSoon, SHORTER_THAN_A_LOCK),
     fault('half-open', 8, swallow, ABOUT_A_LOCK),
     fault('half-open, everybody', 2, swallow, SHORTER_THAN_A_LOCK, everybody),
+    loopAlone,
     fault('a firewall forgets', 4, (proxy) => proxy.strand(), [8000, 12_000]),
     fault('closed at the server, mute at the client', 6, (proxy) => proxy.abandon(), ABOUT_A_LOCK, holder),
     fault('closed at the server, client cut off', 6, cutOff, ABOUT_A_LOCK, holder),

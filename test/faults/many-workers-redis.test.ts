@@ -6,8 +6,8 @@ import { until } from '../support/wait/until.js';
 import { newServer } from '../engines/redis/support.js';
 import { PACE, paced } from '../support/wait/pace.js';
 
-/** As many as an idle machine starts in a second: a call that waits for five seconds is reported. */
-const WORKERS = Math.ceil(500 / PACE);
+/** As many as an idle machine starts in less than half a second: a call that waits for five seconds is reported. */
+const WORKERS = Math.ceil(200 / PACE);
 const JOBS = 2000;
 
 test(`hundreds of workers of ten queues start, run ${JOBS} jobs and close without an error`, {
