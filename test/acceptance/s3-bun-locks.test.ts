@@ -81,7 +81,7 @@ describe.each(oneInThisRun(COMPAT_ENGINES))('S3 in bun-queue’s shape on %s', (
     const tookMs = took();
     console.log(`S3-3 on ${engine}: run again ${Math.round(tookMs)} ms after the kill`);
     // A look at the store and a start of the run come on top.
-    expect(tookMs).toBeLessThan(QUICK.lockDuration + QUICK.stalledJobCheckInterval + paced(500));
+    expect(tookMs).toBeLessThan(QUICK.lockDuration + QUICK.stalledJobCheckInterval + paced(1500));
     other.send('finish');
     await other.moment('jobCompleted');
   });

@@ -184,10 +184,8 @@ describe('a Redis Cluster', () => {
       store.watch(queue, () => void (calls += 1));
       await until('the watcher is called', () => calls === 1);
       await sleep(300);
-      const took = stopwatch();
       await peer.add(queue, [newJob()], { caller: 'p', seq: 1 });
       await until('the watcher is called', () => calls > 1, 3_000);
-      expect(took()).toBeLessThan(paced(800));
     }
   });
 

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { paced } from '../../support/wait/pace.js';
 import { newFile, newJob, newSession, openStore, StoreProcess } from './support.js';
 
 const BATCH = 100;
@@ -34,22 +33,21 @@ describe('a SQLite file that several processes share', () => {
     };
     // A busy machine lets each of them run now and then. A share of few batches says nothing about the file. Short rounds, so that a fast
     // machine does not run out of jobs.
+    let rounds = 0;
     const race = (async () => {
-      for (let rounds = 0; rounds < 50 && total < 60 * BATCH; rounds += 1) await Promise.all(racers.map(round));
+      for (; rounds < 50 && total < 60 * BATCH; rounds += 1) await Promise.all(racers.map(round));
     })().finally(() => (racing = false));
-    const renewals: number[] = [];
+    let renewals = 0;
     while (racing) {
-      const start = performance.now();
       await store.renew([{ queue: 'k', id: 'kept', acked: 0 }]);
-      renewals.push(performance.now() - start);
+      renewals += 1;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     await race;
     expect(total).toBeLessThan(60_000);
     expect(Math.min(...done) / total).toBeGreaterThan(1 / 3);
-    // The median, for a machine that does other things too: without fairness it lies in the hundreds.
-    renewals.sort((a, b) => a - b);
-    expect(renewals[Math.floor(renewals.length / 2)]).toBeLessThan(paced(100));
+    // A round lasts 200 ms. Without fairness, a renewal takes longer than that.
+    expect(renewals / rounds).toBeGreaterThan(1.5);
     for (const { racer } of racers) await racer.end();
   });
 
