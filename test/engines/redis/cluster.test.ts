@@ -151,13 +151,15 @@ describe('a Redis Cluster', () => {
   test('is found by the address of one node, by a list of nodes, or by an instance', async () => {
     const [first, second] = cluster.nodes as [TestServer, TestServer];
     const client = new Cluster([{ host: '127.0.0.1', port: first.port }], { lazyConnect: true });
-    onTestFinished(() => client.disconnect());
+    const connected = new Cluster([{ host: '127.0.0.1', port: first.port }]);
+    for (const each of [client, connected]) onTestFinished(() => each.disconnect());
     const ways = [
       { url: second.url },
       { port: second.port },
       { cluster: [{ host: '127.0.0.1', port: first.port }] },
       { cluster: [`127.0.0.1:${second.port}`] },
       { client },
+      { client: connected },
       { client: new Redis(first.port, { lazyConnect: true }) },
     ];
     for (const [index, options] of ways.entries()) {

@@ -62,7 +62,7 @@ export class Dialer {
   }
 
   async #makeCluster(nodes: readonly unknown[], options: Options): Promise<Client> {
-    return (await loadDriver()).cluster([...nodes], { ...this.#clusterOptions(options), lazyConnect: true });
+    return (await loadDriver()).cluster([...nodes], this.#clusterOptions(options));
   }
 
   #connectionOptions(): Options {
@@ -100,6 +100,7 @@ export class Dialer {
     }
     return {
       ...ofCluster,
+      lazyConnect: true,
       clusterRetryStrategy: null,
       // 0: ioredis must not resend a call that may have been carried out; only its caller may repeat it.
       retryDelayOnFailover: 0,
