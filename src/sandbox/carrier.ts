@@ -42,7 +42,7 @@ const KEPT_LINES = 10;
 /** Addresses of native code, of which a crash writes a page. */
 const NATIVE_FRAME = /^\s*\d+: 0x|^----- Native stack trace/;
 const OUT_OF_MEMORY = /JavaScript heap out of memory/;
-/** How long the rest of stderr may take to arrive after the exit. */
+/** How long the rest of a stream may take to arrive after the exit. */
 const END_MS = 200;
 
 /** Keeps the last lines of a stream, and passes all of it on. */
@@ -58,16 +58,16 @@ export class LastLines {
     });
   }
 
-  /** Resolves when all that was written has been read. Another process may have inherited the stream and keep it open: then soon. */
-  async untilEnd(stream: Readable | null): Promise<void> {
-    if (stream === null || stream.readableEnded) return;
-    const ended = new AbortController();
-    stream.once('end', () => ended.abort());
-    await sleep(END_MS, ended.signal);
-  }
-
   get text(): string {
     const lines = this.#text.split('\n').filter((line) => line.trim() !== '' && !NATIVE_FRAME.test(line));
     return lines.slice(-KEPT_LINES).join('\n').trim();
   }
+}
+
+/** Resolves when all that was written has been read. Another process may have inherited the stream and keep it open: then soon. */
+export async function untilEnd(stream: Readable | null): Promise<void> {
+  if (stream === null || stream.readableEnded || stream.destroyed) return;
+  const ended = new AbortController();
+  for (const event of ['end', 'close']) stream.once(event, () => ended.abort());
+  await sleep(END_MS, ended.signal);
 }

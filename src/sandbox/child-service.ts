@@ -30,6 +30,8 @@ interface Waiting {
 /** Of the largest heap: above it, another child takes over before memory runs out in the middle of a job. */
 const FULL = 0.75;
 
+const ignoreSignal = (): void => undefined;
+
 export class ChildService {
   readonly #send: (message: FromChild) => void;
   readonly #runs = new AsyncLocalStorage<Run>();
@@ -39,6 +41,7 @@ export class ChildService {
   #run: Run | undefined;
   #buffers: SessionBuffers | undefined;
   #ownEnd = new Int32Array(new SharedArrayBuffer(8));
+  #ignored: readonly string[] = [];
   #maxHeapBytes = Number.POSITIVE_INFINITY;
 
   constructor(send: (message: FromChild) => void) {
@@ -51,7 +54,15 @@ export class ChildService {
     if (message.kind === 'run') this.#begin(message);
     else if (message.kind === 'reply') this.#replied(message);
     else if (message.kind === 'load') void this.#load(message);
+    else if (message.kind === 'signals') this.#ignore(message.ignore);
     else if (message.run === this.#run?.number) change(this.#run, message);
+  }
+
+  /** The worker ends its children itself. A signal to the whole process group must not end a job that the worker waits for. */
+  #ignore(signals: readonly string[]): void {
+    for (const signal of this.#ignored) process.off(signal, ignoreSignal);
+    this.#ignored = signals;
+    for (const signal of signals) process.on(signal, ignoreSignal);
   }
 
   async #load({ file, ownEnd, maxHeapBytes }: Message<'load'>): Promise<void> {

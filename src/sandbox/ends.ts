@@ -16,9 +16,9 @@ export function diedError(title: string, exit: CarrierExit, jobId?: string): Hol
 
 function howOf({ code, signal, outOfMemory, error }: CarrierExit): string {
   if (outOfMemory) return 'ran out of memory: its heap reached its limit (see sandbox.maxMemoryMb)';
+  if (error !== undefined) return `failed: ${error.message}`;
   if (signal === 'SIGKILL') return 'was ended by SIGKILL (the system sends it too, when memory runs out)';
   if (signal !== null) return `was ended by ${signal}`;
-  if (error !== undefined) return `failed: ${error.message}`;
   return `ended with exit code ${code ?? 'unknown'}`;
 }
 

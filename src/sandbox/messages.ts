@@ -65,6 +65,8 @@ export type ToChild =
   | { kind: 'load'; file: string; ownEnd?: SharedArrayBuffer; maxHeapBytes?: number }
   /** `until`: the moment to which a process may trust the lock. */
   | { kind: 'run'; run: number; job: SentJob; lock?: SharedLock; until?: number }
+  /** The signals that a process ignores from now on, because the process of the worker handles them. */
+  | { kind: 'signals'; ignore: readonly string[] }
   | { kind: 'trust'; run: number; until: number }
   | { kind: 'abort'; run: number; reason: CrossingError; lost: boolean }
   | { kind: 'reply'; call: number; value?: string; error?: CrossingError };

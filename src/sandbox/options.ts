@@ -25,7 +25,7 @@ export interface SandboxOptions {
 export interface SandboxWorkerOptions {
   /** For a processor in a file. true: jobs run in threads of this process. Default false: in child processes. */
   useWorkerThreads?: boolean;
-  /** Passed to `child_process.fork`. */
+  /** Read as `child_process.fork` reads it. */
   workerForkOptions?: ForkOptions;
   /** Passed to `new Worker` of `node:worker_threads`. */
   workerThreadsOptions?: ThreadOptions;
@@ -84,11 +84,9 @@ export function checkSandboxOptions(given: SandboxWorkerOptions): PoolOptions {
 
 function checkForkOptions(given: ForkOptions): ForkOptions {
   checkObject('workerForkOptions', given);
-  const { execArgv, stdio, detached } = given;
+  const { execArgv, detached } = given;
   if (execArgv !== undefined && !isTexts(execArgv))
     throw invalidOption('workerForkOptions.execArgv', execArgv, "a list of strings such as ['--expose-gc']");
-  if (Array.isArray(stdio) && !stdio.includes('ipc'))
-    throw invalidOption('workerForkOptions.stdio', stdio, "a list with 'ipc' in it: the jobs go through that channel");
   // A detached child is in a process group of its own, which an interrupt at the terminal does not reach.
   if (detached === true) throw invalidOption('workerForkOptions.detached', detached, 'false: the worker ends its processes');
   return given;

@@ -9,6 +9,7 @@ import { HeldLock } from '../session/held-lock.js';
 import { Child, startChild } from './child.js';
 import { childFile } from './child-file.js';
 import type { PoolOptions } from './options.js';
+import { isShared } from './process-carrier.js';
 
 const FAILURES_UNTIL_PAUSE = 3;
 const FIRST_PAUSE_MS = 1000;
@@ -144,7 +145,13 @@ export class ChildPool {
       });
       if (!(child instanceof Child)) throw child;
       this.#children.add(child);
-      await child.loaded;
+      try {
+        await child.loaded;
+      } catch (error) {
+        // The job that waits for it starts another one, or goes back because the worker closes.
+        if (isShared(child.signalCode)) return;
+        throw error;
+      }
       this.#loads = true;
       this.#failures = 0;
       this.#keep(child);

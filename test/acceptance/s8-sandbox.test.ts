@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Worker as Thread } from 'node:worker_threads';
 import { type HoldfastError, type Job, type JobsOptions, Worker, type WorkerOptions } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { WorkerProcess } from '../support/processes/worker-process.js';
+import { OWN_CLOCK, WorkerProcess } from '../support/processes/worker-process.js';
 import { FULL, oneInThisRun } from '../support/run/matrix.js';
 import { ENGINES, newScene, type Scene, SHARED_ENGINES } from '../support/scenes/scene.js';
 import { KINDS, type Kind, processor, written } from '../support/scenes/sandbox.js';
@@ -256,6 +256,44 @@ describe.each(oneInThisRun(SHARED_ENGINES))('S8 processes on %s', (engine) => {
     await written(file('held'), 'lost');
     worker.kill('SIGKILL');
     await until('the child to end with its worker', () => pids.every((pid) => !isAlive(pid)));
+  });
+
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    'S8-2 %s to the process group fails no job: the worker closes when they have ended, and each has taken one attempt',
+    async (signal) => {
+      const scene = await newScene(engine);
+      const options = { concurrency: 2, useDedicatedLockThread: false };
+      const plan = { queue: 'work', connection: scene.url, options, closes: true };
+      const worker = new WorkerProcess(plan, 'sandbox-worker.mjs', { ...OWN_CLOCK, detached: true });
+      const file = (name: string): string => join(scene.folder, name);
+      const jobs = await scene.queue.addBulk(
+        ['one', 'two'].map((name) => ({ name: 'slow', data: { file: file(name), until: file('go') } })),
+      );
+      for (const name of ['one', 'two']) await written(file(name), 'began');
+      worker.killGroup(signal);
+      // The worker takes no further job once it closes.
+      const late = await scene.queue.add('echo');
+      writeFileSync(file('go'), '');
+      expect(await worker.exited).toEqual({ code: 0, signal: null });
+      expect(worker.all('failed').concat(worker.all('error'))).toEqual([]);
+      for (const { id } of jobs) {
+        const job = await scene.queue.getJob(id);
+        expect([await job?.getState(), job?.attemptsMade]).toEqual(['completed', 1]);
+      }
+      expect(await scene.queue.getJob(late.id)).toMatchObject({ attemptsMade: 0, failedReason: undefined });
+    },
+  );
+
+  test('S8-2 (N) the child of a worker that does not handle SIGINT ends by it too', async () => {
+    const scene = await newScene(engine);
+    const plan = { queue: 'work', connection: scene.url, options: { useDedicatedLockThread: false } };
+    const worker = new WorkerProcess(plan, 'sandbox-worker.mjs', { ...OWN_CLOCK, detached: true });
+    const file = (name: string): string => join(scene.folder, name);
+    await scene.queue.add('pid', { file: file('pid') });
+    const pid = Number((await written(file('pid'), '\n')).trim());
+    worker.killGroup('SIGINT');
+    expect(await worker.exited).toEqual({ code: null, signal: 'SIGINT' });
+    await until('the child to end', () => !isAlive(pid));
   });
 
   test('S8-11 a Worker inside a worker_thread runs jobs, its lock holds, and it may have a sandbox', async () => {

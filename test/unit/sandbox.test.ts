@@ -190,7 +190,6 @@ describe('a worker with a file refuses', () => {
     ['a text as sandbox', ACTS, { sandbox: 'yes' }, 'sandbox', 'an object'],
     ['a missing entry', ACTS, { sandbox: { entry: missing } }, 'sandbox.entry', 'does not exist'],
     ['a text as execArgv', ACTS, { workerForkOptions: { execArgv: '--x' } }, 'workerForkOptions.execArgv', 'a list of strings'],
-    ['no channel in stdio', ACTS, { workerForkOptions: { stdio: ['pipe'] } }, 'workerForkOptions.stdio', "'ipc'"],
     ['detached processes', ACTS, { workerForkOptions: { detached: true } }, 'workerForkOptions.detached', 'false'],
     ['a number as useWorkerThreads', ACTS, { useWorkerThreads: 1 }, 'useWorkerThreads', 'true or false'],
   ])('%s', (_title, file, options, option, text) => {

@@ -16,6 +16,8 @@ export interface ProcessPlan {
   options?: Omit<WorkerOptions, 'connection' | 'settings'>;
   /** Modules to load before anything else. */
   imports?: string[];
+  /** Of `sandbox-worker.mjs`. */
+  closes?: boolean;
 }
 
 export interface ProcessEnd {
@@ -26,9 +28,11 @@ export interface ProcessEnd {
 export interface Environment extends Pick<ShiftedClock, 'env' | 'execArgv'> {
   /** The program that runs Node, whose path and arguments `execArgv` has then. */
   execPath?: string;
+  /** In a process group of its own. */
+  detached?: boolean;
 }
 
-const OWN_CLOCK: Environment = { env: {}, execArgv: [] };
+export const OWN_CLOCK: Environment = { env: {}, execArgv: [] };
 
 export function fixture(name: string): string {
   return fileURLToPath(new URL(`../../acceptance/fixtures/${name}`, import.meta.url));
@@ -43,7 +47,8 @@ export class WorkerProcess extends MomentLog {
     super();
     const execArgv = [...clock.execArgv, ...(plan.imports ?? []).flatMap((file) => ['--import', file])];
     const env = { ...process.env, ...clock.env };
-    const by = clock.execPath === undefined ? {} : { execPath: clock.execPath };
+    const { detached = false } = clock;
+    const by = clock.execPath === undefined ? { detached } : { execPath: clock.execPath, detached };
     const child = fork(fixture(program), [JSON.stringify(plan)], {
       env,
       execArgv,
@@ -68,6 +73,11 @@ export class WorkerProcess extends MomentLog {
 
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
+  }
+
+  /** As a terminal does, and many supervisors. Only for a process in a group of its own. */
+  killGroup(signal: NodeJS.Signals): void {
+    process.kill(-this.pid, signal);
   }
 
   /** Stops the process and comes back when the kernel says that none of its threads runs. */

@@ -1,5 +1,5 @@
 // A processor in a file: each job names what it does.
-import { appendFileSync, existsSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, parentPort, threadId } from 'node:worker_threads';
 import { DelayedError, RateLimitError, UnrecoverableError, WaitingChildrenError, WaitingError } from 'holdfast';
@@ -10,6 +10,9 @@ const never = () => new Promise(() => setInterval(() => undefined, 1000));
 function blockUntil(file) {
   while (!existsSync(file));
 }
+
+/** The descriptor of the channel between a process and its worker. */
+const CHANNEL = 3;
 
 export const acts = {
   show: (job, token, signal) => ({
@@ -97,7 +100,9 @@ export const acts = {
     throw new Error('stopped');
   },
   babble: async () => {
-    const send = isMainThread ? (message) => process.send(message) : (message) => parentPort.postMessage(message);
+    const send = isMainThread
+      ? (message) => writeSync(CHANNEL, `${JSON.stringify(message)}\n`)
+      : (message) => parentPort.postMessage(message);
     for (const message of [
       null,
       7,
@@ -113,6 +118,20 @@ export const acts = {
     await sleep(50);
     return 'ok';
   },
+  bytes: async (job) => {
+    if (isMainThread) writeSync(CHANNEL, Buffer.from(job.data.bytes, 'latin1'));
+    else parentPort.postMessage(job.data.bytes);
+    if (job.data.call) await job.log('after foreign bytes');
+    if (job.data.stay) await never();
+    return 'ended';
+  },
+  cut: async (job) => {
+    if (isMainThread) closeSync(CHANNEL);
+    else parentPort.close();
+    if (job.data?.file) appendFileSync(job.data.file, 'began');
+    await never();
+  },
+  send: () => process.send({ cmd: 'NODE_HANDLE_ACK' }),
   untilAborted: async (job, _token, signal) => {
     appendFileSync(job.data.file, 'began');
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
@@ -168,6 +187,10 @@ export const acts = {
       throw new Error('thrown in a timer');
     });
     return never();
+  },
+  pid: (job) => {
+    appendFileSync(job.data.file, `${process.pid}\n`);
+    for (;;);
   },
   blocked: (job) => {
     appendFileSync(job.data.file, 'began');
