@@ -40,6 +40,7 @@ function bookkeeper({ url: connection, engine }: Books, more: object = {}): Work
 /** Kills one process after the other, in several lanes at once, while there are always jobs. */
 async function kill(books: Books, kills: number, random: () => number, apart: boolean): Promise<{ inside: number }> {
   const { queue } = books;
+  const points = apart ? (['committed'] as const) : POINTS;
   let [dead, inside, over] = [0, 0, false];
   const feeding = (async () => {
     for (; !over; await sleep(20))
@@ -49,7 +50,7 @@ async function kill(books: Books, kills: number, random: () => number, apart: bo
   const lane = async (): Promise<void> => {
     while (dead < kills) {
       dead += 1;
-      const dies = { job: 1 + Math.floor(random() * MOST_JOBS), point: POINTS[Math.floor(random() * POINTS.length)] };
+      const dies = { job: 1 + Math.floor(random() * MOST_JOBS), point: points[Math.floor(random() * points.length)] };
       const isInside = random() < 0.7;
       const victim = bookkeeper(books, { apart, ...(isInside && { dies }) });
       if (!isInside) {
@@ -112,11 +113,11 @@ describe.each(ENGINES)('S8-8 on %s: a handler books a job and completes it', (en
     expect(last.all('error')).toEqual([]);
   });
 
-  test('(N) the completion comes after the transaction: some jobs are booked and not completed', async () => {
+  test('(N) the completion comes after the transaction: some jobs are booked and not completed, or booked twice', async () => {
     const books = await start(engine);
     await kill(books, 12, seeded(seedOfTest()), true);
     const { alone } = await audit(books);
-    expect(alone.booked).toBeGreaterThan(0);
+    expect(alone.booked + alone.twice).toBeGreaterThan(0);
   });
 
   test('after it was frozen for longer than its lock: its transaction rolls back, and the next owner has booked the job', async () => {
