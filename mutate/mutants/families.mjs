@@ -222,11 +222,11 @@ export const FAMILIES = [
     ...tree,
   },
   {
-    name: 'flows: an edge that is given twice counts twice',
+    name: 'flows: the deduplication of a job without edges is dropped silently',
     file: TREE,
-    find: 'if (!known.includes(after)) parents.set(before, [...known, after]);',
-    replace: 'parents.set(before, [...known, after]);',
-    ...tree,
+    find: 'if (named.size > 1) refuseDeduplication(draft, `nodes.${name}`);',
+    replace: '',
+    tests: ['test/stores/flows.test.ts'],
   },
   {
     name: 'flows: the option of a failure is lost',

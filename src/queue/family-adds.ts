@@ -26,7 +26,9 @@ function placesByParent(jobs: NewJob[]): Map<string, number[]> {
   const places = new Map<string, number[]>();
   for (const [place, { parents }] of jobs.entries()) {
     const queue = parents?.[0]?.queue ?? '';
-    places.set(queue, [...(places.get(queue) ?? []), place]);
+    const known = places.get(queue);
+    if (known === undefined) places.set(queue, [place]);
+    else known.push(place);
   }
   return places;
 }

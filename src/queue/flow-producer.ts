@@ -11,7 +11,7 @@ import { Emitter } from '../runtime/emitter.js';
 import { checkTelemetry, SpanKind, Tracing } from '../runtime/telemetry.js';
 import type { JobRecord, NewJob } from '../job/record.js';
 import { readLinks } from '../handle/read-links.js';
-import type { Store } from '../store/contract/index.js';
+import type { AddReply, Store } from '../store/contract/index.js';
 import { leaseStore } from '../store/open.js';
 import { AddBatcher, sizeOf } from './add-batcher.js';
 import { recordOf } from './draft.js';
@@ -139,17 +139,29 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
     return tracing.around(open, () => work(tracing.metadataOf(open)));
   }
 
-  /** Returns the records of jobs that existed before, by their keys. */
-  async #store(nodes: DraftNode[], transaction: object | undefined): Promise<Map<DraftNode, boolean>> {
+  /** Returns the jobs that existed before, by the nodes for which they stand. */
+  async #store(nodes: DraftNode[], transaction: object | undefined): Promise<Map<DraftNode, JobRecord>> {
     const [root] = nodes;
     const queue = root?.job.parents?.[0]?.queue ?? root?.job.queue ?? '';
-    const jobs = nodes.map(({ job }) => job);
+    const jobs = nodes.map(({ job }) => (isAlone(nodes) ? ownJob(job) : job));
     checkBytes(jobs);
     const replies = checkAdded(jobs, await this.#batcher.addFamily(jobs, queue, transaction));
-    return new Map(nodes.map((node, index) => [node, replies[index]?.status === 'duplicate']));
+    const known = new Map<DraftNode, JobRecord>();
+    for (const [index, node] of nodes.entries()) {
+      const { status, id } = replies[index] as AddReply;
+      if (status === 'duplicate') known.set(node, recordOf(node.job, id));
+      if (status === 'deduplicated') known.set(node, await this.#existing(node, id));
+    }
+    return known;
   }
 
-  #nodeOf(node: DraftNode, known: Map<DraftNode, boolean>): JobNode {
+  /** The add itself is done: if the job cannot be read, its handle shows the given values. */
+  async #existing({ job }: DraftNode, id: string): Promise<JobRecord> {
+    const found = this.#access.ready().then((store) => store.jobs(job.queue, [id]));
+    return (await found.catch(() => undefined))?.jobs[0] ?? recordOf(job, id);
+  }
+
+  #nodeOf(node: DraftNode, known: Map<DraftNode, JobRecord>): JobNode {
     const made = new Map<DraftNode, JobNode>();
     const steps = [node];
     for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
@@ -161,9 +173,12 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
     return made.get(node) as JobNode;
   }
 
-  #handle(node: DraftNode, known: Map<DraftNode, boolean>): Job {
+  #handle(node: DraftNode, known: Map<DraftNode, JobRecord>): Job {
     const { job, data, names } = node;
-    return new Job(this.#contextOf(names.stored), recordOf(job, job.id), { duplicate: known.get(node) ?? false, data });
+    const context = this.#contextOf(names.stored);
+    const found = known.get(node);
+    if (found === undefined) return new Job(context, recordOf(job, job.id), { data });
+    return new Job(context, found, found.id === job.id ? { duplicate: true, data } : { duplicate: true });
   }
 
   async #read(store: Store, { queue, id }: JobRef, depth: number, maxChildren: number): Promise<JobNode | undefined> {
@@ -194,6 +209,16 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
       },
     };
   }
+}
+
+/** True for a flow of one job without family. Its add is that of `queue.add`: it may be deduplicated. */
+function isAlone([root, ...others]: DraftNode[]): boolean {
+  return others.length === 0 && root?.job.parents === undefined && root?.job.waitsForChildren !== true;
+}
+
+/** The job as its own queue adds it. */
+function ownJob({ queue: _queue, ...job }: DraftNode['job']): NewJob {
+  return job;
 }
 
 function checkBytes(jobs: NewJob[]): void {

@@ -81,6 +81,7 @@ export class FlowDrafts {
     const named = new Map(Object.entries(nodes));
     if (named.size > MAX_NODES) throw tooMany();
     const parents = parentsOf(named, edges);
+    const waiting = new Set(edges.map(([, after]) => after));
     const made = new Map<string, DraftNode>();
     for (const name of parentsFirst(named, parents)) {
       const above = (parents.get(name) ?? []).map((parent) => refOf(made.get(parent) as DraftNode));
@@ -88,8 +89,8 @@ export class FlowDrafts {
       if (typeof node !== 'object' || node === null)
         throw invalidOption(`nodes.${name}`, node, '{ name, queueName, data, opts }');
       NODE_NAMES.check(node as GraphNode & Record<string, unknown>, `nodes.${name}`);
-      const waits = edges.some(([, after]) => after === name);
-      const draft = this.#make(node, `nodes.${name}`, above.length === 0 ? undefined : above, waits);
+      const draft = this.#make(node, `nodes.${name}`, above.length === 0 ? undefined : above, waiting.has(name));
+      if (named.size > 1) refuseDeduplication(draft, `nodes.${name}`);
       if (above.length > 0) draft.job.shares = true;
       made.set(name, draft);
     }
@@ -108,14 +109,12 @@ export class FlowDrafts {
       const drafts = this.#draftsOf(names);
       return drafts.make(given.name, data, withContext(opts, this.#metadata, drafts.defaults), `${path}.opts`);
     });
-    const family = above !== undefined || waits;
-    if (family && draft.deduplication !== undefined)
-      throw invalidOption(`${path}.opts.deduplication`, opts.deduplication, 'left out for a job with a parent or children');
     const job = { ...draft, id: draft.id ?? randomUUID(), queue: names.stored };
     if (above !== undefined) job.parents = above.map((parent) => linkTo(parent, opts));
     if (waits) job.waitsForChildren = true;
     this.#checkNew(job, path);
     const node: DraftNode = { names, job, data };
+    if (above !== undefined || waits) refuseDeduplication(node, path);
     this.nodes.push(node);
     return node;
   }
@@ -135,6 +134,16 @@ export class FlowDrafts {
     }
     return drafts;
   }
+}
+
+/** A store adds several jobs as a whole or not at all, so it cannot leave one of them out. */
+function refuseDeduplication({ job }: DraftNode, path: string): void {
+  if (job.deduplication === undefined) return;
+  throw invalidOption(
+    `${path}.opts.deduplication`,
+    job.deduplication.id,
+    'left out for a job with a parent or children, and in a graph',
+  );
 }
 
 function linkTo({ queue, id }: JobRef, opts: NonNullable<FlowJob['opts']>): ParentLink {
@@ -160,15 +169,16 @@ function checkNode(node: FlowJob, path: string): FlowJob[] {
 
 /** Returns the parents of each node by name. A job runs before those that wait for it, so those are its parents. */
 function parentsOf(nodes: Map<string, GraphNode>, edges: FlowGraph['edges']): Map<string, string[]> {
-  const parents = new Map<string, string[]>();
+  const parents = new Map<string, Set<string>>();
   for (const [index, edge] of edges.entries()) {
     if (!Array.isArray(edge) || edge.length !== 2) throw invalidOption(`edges[${index}]`, edge, '[before, after]');
     for (const name of edge) if (!nodes.has(name)) throw invalidFlow(`edges[${index}] names "${name}", which is not in nodes.`);
     const [before, after] = edge;
-    const known = parents.get(before) ?? [];
-    if (!known.includes(after)) parents.set(before, [...known, after]);
+    const known = parents.get(before);
+    if (known === undefined) parents.set(before, new Set([after]));
+    else known.add(after);
   }
-  return parents;
+  return new Map(Array.from(parents, ([name, above]) => [name, [...above]]));
 }
 
 /** Orders the nodes so that each stands after all its parents. Throws if there is a cycle. */
@@ -176,7 +186,11 @@ function parentsFirst(nodes: Map<string, GraphNode>, parents: Map<string, string
   const left = new Map([...nodes.keys()].map((name) => [name, parents.get(name)?.length ?? 0]));
   const children = new Map<string, string[]>();
   for (const [child, above] of parents)
-    for (const parent of above) children.set(parent, [...(children.get(parent) ?? []), child]);
+    for (const parent of above) {
+      const known = children.get(parent);
+      if (known === undefined) children.set(parent, [child]);
+      else known.push(child);
+    }
   const order = [...left].filter(([, count]) => count === 0).map(([name]) => name);
   for (let next = 0; next < order.length; next += 1) {
     for (const child of children.get(order[next] as string) ?? []) {
@@ -186,7 +200,8 @@ function parentsFirst(nodes: Map<string, GraphNode>, parents: Map<string, string
     }
   }
   if (order.length === nodes.size) return order;
-  const stuck = [...nodes.keys()].filter((name) => !order.includes(name));
+  const ordered = new Set(order);
+  const stuck = [...nodes.keys()].filter((name) => !ordered.has(name));
   throw invalidFlow(`The graph has a cycle through ${stuck.slice(0, 5).join(', ')}: each of these jobs would wait for itself.`);
 }
 

@@ -143,7 +143,26 @@ describe.each(ENGINES)('flows on %s', (engine: Engine) => {
     for (const one of bad) await expect(flow.add(root([one]))).rejects.toMatchObject({ code: 'INVALID_OPTION' });
     await expect(flow.add(root([part('a')], { deduplication: { id: 'd' } }))).rejects.toMatchObject({ code: 'INVALID_OPTION' });
     expect([await rootQueue.count(), await partQueue.count()]).toEqual([0, 0]);
-    await flow.add({ name: 'lone', queueName: rootQueue.name, opts: { deduplication: { id: 'd' } } });
+  });
+
+  test('S6-2 a flow of one job is deduplicated as an add of its queue is, and nodes without edges in a graph are refused', async () => {
+    const { flow, rootQueue } = await start();
+    const lone = (n: number) => ({
+      name: 'lone',
+      queueName: rootQueue.name,
+      data: { n },
+      opts: { deduplication: { id: 'd' }, delay: 60_000 },
+    });
+    const { job: first } = await flow.add(lone(1));
+    const { job: second } = await flow.add(lone(2));
+    const [third] = await flow.addBulk([lone(3)]);
+    const { only: fourth } = await flow.addGraph({ nodes: { only: lone(4) }, edges: [] });
+    for (const job of [second, third?.job, fourth]) expect(job).toMatchObject({ id: first.id, data: { n: 1 }, duplicate: true });
+    expect(first.duplicate).toBe(false);
+    expect(await rootQueue.count()).toBe(1);
+    expect((await rootQueue.add('lone', {}, { deduplication: { id: 'd' } })).id).toBe(first.id);
+    const graph = { nodes: { a: lone(5), b: { name: 'b', queueName: rootQueue.name } }, edges: [] };
+    await expect(flow.addGraph(graph)).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'nodes.a.opts.deduplication' });
     expect(await rootQueue.count()).toBe(1);
   });
 
