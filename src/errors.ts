@@ -12,6 +12,7 @@ export const ERROR_CODES = {
   PAYLOAD_TOO_LARGE: 'job data is over its sizeLimit, or a value is larger than the store takes',
   INVALID_STEP: 'the name of a step, sleep, wait or signal is empty, too long or not a text',
   NOT_COMMITTED: 'a handler called commit or complete with a transaction that has not committed',
+  STEP_UNRECORDABLE: 'the result of a step is no JSON, or the job has no room for it: the job fails for good',
   STEP_REPEATED: 'a run used the same step name twice',
   INVALID_CONNECTION: 'a connection is not a known URL, options object or store',
   JOB_MISSING: 'the job does not exist, or no longer exists',

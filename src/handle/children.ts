@@ -88,11 +88,11 @@ export async function waitForChildren(
     token,
     ...(child !== undefined && { child: { queue: parseQueueName(child.queue, context.prefix).stored, id: child.id } }),
   } as const;
-  const { status } = await context.settle(outcome, false);
+  const { status } = await (await snapshot.holder()).settle(outcome, false);
   if (status === 'ready') return false;
   if (status === 'unsuccessful') throw refusedByChildren(record.id, status, 'moveToWaitingChildren', context.name);
   snapshot.accept(status, 'moveToWaitingChildren');
-  snapshot.settled(outcome);
+  snapshot.moved(outcome);
   return true;
 }
 

@@ -17,15 +17,22 @@ import {
   shown,
   showPlain,
 } from './fields.js';
+import { type Aliased, aliasedLock } from './aliases.js';
 import type { JobContext } from './job-context.js';
 
 export class JobSnapshot implements PayloadReader {
   /** This handle has settled its run. */
   ended = false;
+  /** This handle has put its job back itself. */
+  hasMoved = false;
+  /** Writes under the token of the run without a reply. */
+  openWrites = 0;
   /** The run was ended while its handler went on. */
   isCutShort = false;
   /** The run has completed its job in a transaction of the user. */
   isCompleting = false;
+  /** Set if another handle took the job, under the alias. */
+  #holder: Aliased['context'] | undefined;
   /** Payloads with accessors that were read or set. */
   #decoded: { [P in Payload]?: unknown } | undefined;
 
@@ -64,6 +71,7 @@ export class JobSnapshot implements PayloadReader {
 
   /** Returns the token that an owner's move sends to the store. An unknown token is sent as it is: the store refuses it. */
   tokenFor(given: string | undefined, action: string): string {
+    if (this.token === undefined && typeof given === 'string') this.#adopt(given);
     const token = given === undefined || given === this.alias ? (this.token ?? given) : given;
     if (typeof token === 'string' && token !== '') return token;
     const hint = 'Only the owner of its lock may do that: take the job from a worker, or pass the token.';
@@ -72,6 +80,23 @@ export class JobSnapshot implements PayloadReader {
       `${action} of job ${this.record.id} of queue "${this.context.name}" needs a token. ${hint}`,
       this.#facts,
     );
+  }
+
+  /** The job was taken under this name through another handle of the process: from now on this handle has its lock too. */
+  #adopt(alias: string): void {
+    const found = aliasedLock(this.context.stored, this.record.id, alias);
+    if (found === undefined) return;
+    this.lock = found.lock;
+    this.alias = alias;
+    this.#holder = found.context;
+  }
+
+  /** Returns the context through which the owner's moves go: that which holds the lock, unless it uses another store. */
+  async holder(): Promise<Pick<JobContext, 'settle' | 'extend'>> {
+    const holder = this.#holder;
+    if (holder === undefined) return this.context;
+    const [own, its] = await Promise.all([this.context.ready(), holder.ready()]);
+    return own === its ? holder : this.context;
   }
 
   /** Throws unless the store applied the change. */
@@ -101,10 +126,18 @@ export class JobSnapshot implements PayloadReader {
     this.record = record;
     this.lock = lock;
     this.alias = undefined;
+    this.#holder = undefined;
     this.ended = false;
+    this.hasMoved = false;
     this.refresh();
     for (const payload of PAYLOADS) this.#refreshPayload(payload);
     this.job.token = this.token;
+  }
+
+  /** The store has accepted a move of this handle that puts the job back. */
+  moved(outcome: Outcome): void {
+    this.settled(outcome);
+    this.hasMoved = true;
   }
 
   /** Updates the fields to the accepted outcome. Times are on this host's clock; the store's times come with the next read of the job. */

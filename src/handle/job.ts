@@ -59,8 +59,8 @@ export let showCutShort: (job: Job) => void;
 /** For sandboxes: the steps of the run of the job, in two halves. */
 export let runStepsOf: (job: Job) => Pick<RunSteps, 'begin' | 'record'>;
 
-/** For workers: true if a call of `step`, `sleep` or `waitFor` has not ended. */
-export let hasOpenSteps: (job: Job) => boolean;
+/** For workers: true if a call of `step`, `sleep` or `waitFor`, or a write of the handle, has not ended. */
+export let hasOpenCalls: (job: Job) => boolean;
 
 /** For workers: the recorded steps that the run of the job has not asked for. Undefined if the run has used no step. */
 export let unaskedSteps: (job: Job) => Promise<string[]> | undefined;
@@ -75,7 +75,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
       job.#snapshot.isCutShort = true;
     };
     runStepsOf = (job) => job.#steps;
-    hasOpenSteps = (job) => job.#runSteps?.forgotten === true;
+    hasOpenCalls = (job) => job.#runSteps?.forgotten === true || job.#snapshot.openWrites > 0;
     unaskedSteps = (job) => job.#runSteps?.unasked();
     doomOf = (job) => job.#snapshot.record.doomedBy;
   }
@@ -215,22 +215,21 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     return this.#snapshot.lock;
   }
 
-  async updateData(data: Data): Promise<void> {
-    await writes.writeData(this.#snapshot, data);
+  updateData(data: Data): Promise<void> {
+    return writes.writeData(this.#snapshot, data);
   }
 
-  async updateProgress(progress: JobProgress): Promise<void> {
-    await writes.writeProgress(this.#snapshot, progress);
-    this.#snapshot.context.progressed?.(this, progress);
+  updateProgress(progress: JobProgress): Promise<void> {
+    return writes.writeProgress(this.#snapshot, progress, () => this.#snapshot.context.progressed?.(this, progress));
   }
 
   /** Returns how many log rows the job has now. */
-  async log(row: string): Promise<number> {
+  log(row: string): Promise<number> {
     return writes.writeLog(this.#snapshot, row);
   }
 
-  async clearLogs(keepLogs?: number): Promise<void> {
-    await writes.clearLogs(this.#snapshot, keepLogs);
+  clearLogs(keepLogs?: number): Promise<void> {
+    return writes.clearLogs(this.#snapshot, keepLogs);
   }
 
   async getState(): Promise<JobState> {

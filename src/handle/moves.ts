@@ -137,7 +137,7 @@ export async function releaseLock(snapshot: JobSnapshot): Promise<void> {
     throw new HoldfastError('NO_TOKEN', `${subject}: this handle has none. Take it with takeLock() first.`, facts);
   }
   const outcome: Outcome = { kind: 'release', jobId: record.id, token };
-  const { status } = await context.settle(outcome, false);
+  const { status } = await (await snapshot.holder()).settle(outcome, false);
   if (status !== 'done') {
     throw new HoldfastError('LOCK_LOST', `${subject}: it was lost meanwhile, and another session may have it.`, facts);
   }
@@ -149,7 +149,8 @@ export async function extendLock(snapshot: JobSnapshot, given: string | undefine
   checkInteger('duration', durationMs, { min: 1, max: MAX_DELAY_MS });
   const token = snapshot.tokenFor(given, 'extendLock');
   const { context, record } = snapshot;
-  if (context.extend !== undefined) return (await context.extend(record.id, token, durationMs)) ? 1 : 0;
+  const holder = await snapshot.holder();
+  if (holder.extend !== undefined) return (await holder.extend(record.id, token, durationMs)) ? 1 : 0;
   const store = await context.ready();
   const [status] = await store.extend(context.stored, [{ jobId: record.id, token, durationMs }]);
   return status === 'done' ? 1 : 0;
@@ -221,9 +222,10 @@ export async function remove(snapshot: JobSnapshot, options: RemoveOptions): Pro
 }
 
 async function settle(snapshot: JobSnapshot, outcome: Outcome, action: string, fetchNext: boolean): Promise<NextJob> {
-  const { status, next } = await snapshot.context.settle(outcome, fetchNext);
+  const { status, next } = await (await snapshot.holder()).settle(outcome, fetchNext);
   snapshot.accept(status, action);
-  snapshot.settled(outcome);
+  if (outcome.kind === 'delay' || outcome.kind === 'release') snapshot.moved(outcome);
+  else snapshot.settled(outcome);
   return next === undefined ? [] : [jsonOfClaimed(next, snapshot.alias), next.id];
 }
 

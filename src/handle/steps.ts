@@ -1,6 +1,6 @@
 // The steps of a run: work whose result is recorded with the job, so that a later run of the job does not repeat it. Each record is one
 // write under the token of the run, so a run that has lost its lock records nothing. It must never decide about locks.
-import { HoldfastError, isRetryable } from '../errors.js';
+import { HoldfastError, isRetryable, toError } from '../errors.js';
 import { decode, encode } from '../job/payload.js';
 import { DelayedError } from '../job/signals.js';
 import { checkWork, parseStoredName, type StepKind, storedName } from '../job/step-names.js';
@@ -120,8 +120,11 @@ export class RunSteps {
   /** Begins a step. Returns its value if it is recorded. */
   async begin(name: string): Promise<{ value: unknown } | Pick<StepContext, 'key' | 'fence'>> {
     const stored = this.#ask('step', name);
-    const recorded = (await this.#load()).get(stored);
+    const steps = await this.#load();
+    const recorded = steps.get(stored);
     if (recorded !== undefined) return { value: decode(recorded) };
+    // The effect of a step that finds no room would be repeated by the next attempt.
+    if (steps.size >= MAX_STEPS) throw this.#full(name);
     const { lock } = this.#snapshot;
     // A run that must stop does not begin another step.
     lock.signal.throwIfAborted();
@@ -130,11 +133,11 @@ export class RunSteps {
 
   /** Records the result of a step that was begun, and returns what later runs get. */
   async record(name: string, result: unknown): Promise<unknown> {
-    return decode(await this.#record(name, storedName('step', name), encodeStep(name, result)));
+    return decode(await this.#record(name, storedName('step', name), this.#encode(name, result)));
   }
 
   async #commit(name: string, value: unknown, options: { transaction: object }): Promise<void> {
-    const text = encodeStep(name, value);
+    const text = this.#encode(name, value);
     const { transaction } = COMMIT_NAMES.checked(options);
     // A transaction of Knex is a function.
     if (typeof transaction !== 'function' && (typeof transaction !== 'object' || transaction === null))
@@ -292,25 +295,36 @@ export class RunSteps {
       return;
     }
     this.#accept(name, status);
-    this.#snapshot.settled(outcome);
+    this.#snapshot.moved(outcome);
     const what = delay.awaits === undefined ? `until "${name}" is over` : `for the signal "${name}"`;
     throw new DelayedError(`Job ${record.id} waits ${what}, and runs again then. Let this error pass.`);
   }
 
   #accept(name: string, status: WriteReply['status']): void {
-    if (status !== 'full') {
-      this.#snapshot.accept(status, `step "${name}"`);
-      return;
-    }
-    const { record, context } = this.#snapshot;
+    if (status === 'full') throw this.#full(name);
+    this.#snapshot.accept(status, `step "${name}"`);
+  }
+
+  #full(name: string): HoldfastError {
     const limits = `${MAX_STEPS} steps with ${MAX_STEP_BYTES} bytes in all`;
     const hint = 'Return less from its steps: keep large results elsewhere, and return a reference.';
-    const facts = { jobId: record.id, queue: context.name };
-    throw new HoldfastError(
-      'PAYLOAD_TOO_LARGE',
-      `Job ${record.id} has no room for "${name}": a job keeps ${limits}. ${hint}`,
-      facts,
-    );
+    return this.#unrecordable(name, `a job keeps ${limits}. ${hint}`);
+  }
+
+  #unrecordable(name: string, why: string, cause?: unknown): HoldfastError {
+    const { record, context } = this.#snapshot;
+    const facts = { jobId: record.id, queue: context.name, cause };
+    return new HoldfastError('STEP_UNRECORDABLE', `Step "${name}" of job ${record.id} cannot be recorded: ${why}`, facts);
+  }
+
+  /** Undefined becomes null, as a result does. */
+  #encode(name: string, result: unknown): string {
+    if (result === undefined) return 'null';
+    try {
+      return encode('the result', result);
+    } catch (error) {
+      throw this.#unrecordable(name, toError(error).message, error);
+    }
   }
 
   #timedOut(name: string): HoldfastError {
@@ -339,9 +353,4 @@ export async function storedStep(snapshot: JobSnapshot, name: unknown): Promise<
   const fallback = storedName('step', name);
   const steps = await readSteps(snapshot);
   return steps.find(({ name: stored }) => parseStoredName(stored)?.name === name)?.name ?? fallback;
-}
-
-/** Undefined becomes null, as a result does. */
-function encodeStep(name: string, result: unknown): string {
-  return result === undefined ? 'null' : encode(`The result of step "${name}"`, result);
 }

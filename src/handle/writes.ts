@@ -11,30 +11,35 @@ const MAX_ROW = 65_536;
 
 type Content = JobWrite extends infer W ? (W extends JobWrite ? Omit<W, 'jobId' | 'token'> : never) : never;
 
-export async function writeData(snapshot: JobSnapshot, data: unknown): Promise<void> {
-  const text = encodeData(snapshot.record.name, data, snapshot.job.opts.sizeLimit);
-  await write(snapshot, 'updateData', { kind: 'data', data: text }, snapshot.token);
-  snapshot.record.data = text;
-  snapshot.job.data = data ?? {};
+export function writeData(snapshot: JobSnapshot, data: unknown): Promise<void> {
+  const make = () => ({ kind: 'data', data: encodeData(snapshot.record.name, data, snapshot.job.opts.sizeLimit) }) as const;
+  return write(snapshot, 'updateData', make, (_reply, { data: text }) => {
+    snapshot.record.data = text;
+    snapshot.job.data = data ?? {};
+  });
 }
 
-export async function writeProgress(snapshot: JobSnapshot, progress: JobProgress): Promise<void> {
-  const text = encodeProgress(snapshot.record.id, progress);
-  await write(snapshot, 'updateProgress', { kind: 'progress', progress: text }, snapshot.token);
-  snapshot.record.progress = text;
-  snapshot.job.progress = progress;
+export function writeProgress(snapshot: JobSnapshot, progress: JobProgress, onWritten: () => void): Promise<void> {
+  const make = () => ({ kind: 'progress', progress: encodeProgress(snapshot.record.id, progress) }) as const;
+  return write(snapshot, 'updateProgress', make, (_reply, { progress: text }) => {
+    snapshot.record.progress = text;
+    snapshot.job.progress = progress;
+    onWritten();
+  });
 }
 
 /** Returns how many log rows the job has now. */
-export async function writeLog(snapshot: JobSnapshot, row: unknown): Promise<number> {
-  const keep = snapshot.job.opts.keepLogs;
-  const content: Content = { kind: 'log', row: encodeRow(row), ...(keep === undefined ? {} : { keep }) };
-  return (await write(snapshot, 'log', content, tokenForLogs(snapshot))).count ?? 0;
+export function writeLog(snapshot: JobSnapshot, row: unknown): Promise<number> {
+  const make = () => {
+    const keep = snapshot.job.opts.keepLogs;
+    return { kind: 'log', row: encodeRow(row), ...(keep === undefined ? {} : { keep }) } as const;
+  };
+  return write(snapshot, 'log', make, ({ count = 0 }) => count);
 }
 
-export async function clearLogs(snapshot: JobSnapshot, keep?: number): Promise<void> {
-  if (keep !== undefined) checkInteger('keepLogs', keep);
-  await write(snapshot, 'clearLogs', { kind: 'clearLogs', ...(keep === undefined ? {} : { keep }) }, snapshot.token);
+export function clearLogs(snapshot: JobSnapshot, keep?: number): Promise<void> {
+  const make = () => ({ kind: 'clearLogs', ...(keep === undefined ? {} : { keep: checkInteger('keepLogs', keep) }) }) as const;
+  return write(snapshot, 'clearLogs', make, () => undefined);
 }
 
 /** Returns false if the job has no deduplication id, or does not own the entry of its id. */
@@ -58,7 +63,33 @@ export function encodeRow(row: unknown): string {
   return keepable(typeof row === 'string' ? row : encode('A log row', row), MAX_ROW);
 }
 
-async function write(snapshot: JobSnapshot, action: string, content: Content, token: string | undefined): Promise<WriteReply> {
+/**
+ * Rejects if `make` throws, or if the store refuses. The latter never rejects unhandled: a handler that does not await its write may have
+ * ended when the reply comes. The worker warns of such a call.
+ */
+function write<C extends Content, R>(
+  snapshot: JobSnapshot,
+  action: string,
+  make: () => C,
+  done: (reply: WriteReply, content: C) => R,
+): Promise<R> {
+  let content: C;
+  try {
+    content = make();
+  } catch (error) {
+    return Promise.reject(error);
+  }
+  const call = send(snapshot, action, content).then((reply) => done(reply, content));
+  if (snapshot.token !== undefined) {
+    snapshot.openWrites += 1;
+    const ended = (): void => void (snapshot.openWrites -= 1);
+    call.then(ended, ended);
+  }
+  return call;
+}
+
+async function send(snapshot: JobSnapshot, action: string, content: Content): Promise<WriteReply> {
+  const token = tokenFor(snapshot, content);
   const store = await snapshot.context.ready();
   const [reply] = await store.write(snapshot.context.stored, [
     { jobId: snapshot.record.id, ...(token === undefined ? {} : { token }), ...content },
@@ -68,9 +99,10 @@ async function write(snapshot: JobSnapshot, action: string, content: Content, to
 }
 
 /**
- * After its owner has settled the run, a log row needs no token: listeners of `completed` and `failed` often log, which does no harm. A handler
- * that goes on after its run was ended without it may not.
+ * A handler that has moved its job itself may still update it, as BullMQ documents it for step jobs. One that goes on after its run was
+ * ended without it may not: another owner may run the job. A log row only adds, and listeners of `completed` and `failed` often log.
  */
-function tokenForLogs(snapshot: JobSnapshot): string | undefined {
-  return snapshot.ended && !snapshot.isCutShort ? undefined : snapshot.token;
+function tokenFor(snapshot: JobSnapshot, { kind }: Content): string | undefined {
+  const isFree = snapshot.hasMoved || (kind === 'log' && snapshot.ended);
+  return isFree && !snapshot.isCutShort ? undefined : snapshot.token;
 }

@@ -1,6 +1,6 @@
 // Decides how a run ends, from what the processor did. Pure, apart from the call of the user's backoff strategy. If deciding fails, the
 // verdict is "failed" with that reason: a job must never be left without an outcome.
-import { HoldfastError, toError } from '../errors.js';
+import { type ErrorCode, HoldfastError, toError } from '../errors.js';
 import { keepable } from '../runtime/check.js';
 import { type BackoffStrategy, backoffDelay, builtInDelay } from './backoff.js';
 import { type JobsOptions, type KeepOption, keepOf } from './options.js';
@@ -140,7 +140,10 @@ function reasonOf(error: Error): string {
   return keepable(text, MAX_REASON);
 }
 
+/** Another attempt would end in the same way. After STEP_UNRECORDABLE it would also repeat the effect of the step. */
+const FINAL_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['CHILDREN_FAILED', 'STEP_UNRECORDABLE']);
+
 function isUnrecoverable(error: Error): boolean {
-  if (error instanceof HoldfastError && error.code === 'CHILDREN_FAILED') return true;
+  if (error instanceof HoldfastError && FINAL_CODES.has(error.code)) return true;
   return error instanceof UnrecoverableError || isSignal(error, 'UnrecoverableError');
 }

@@ -1,5 +1,6 @@
 // The jobs that a worker's user takes by hand: getNextJob waits for one, and the user's own name for a token (the alias) stands for the
 // real token in later calls. The locks themselves are in lock/job-locks.ts.
+import { type Aliased, aliasedLock, dropAlias, setAlias } from '../handle/aliases.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { JobLocks, type TakenJob } from '../lock/job-locks.js';
@@ -16,8 +17,6 @@ import { WakeUps } from './wake-ups.js';
 export class ManualJobs {
   readonly #context: WorkerContext;
   readonly #locks: JobLocks;
-  /** Keyed by job id and alias. */
-  readonly #aliased = new Map<string, HeldLock>();
   readonly #aliases = new Map<HeldLock, string>();
   readonly #waiting = new Set<WakeUps>();
 
@@ -113,12 +112,17 @@ export class ManualJobs {
   }
 
   #realToken({ jobId, token }: Extension): string {
-    return this.#aliased.get(keyOf(jobId, token))?.token ?? token;
+    return aliasedLock(this.#context.queue, jobId, token)?.lock.token ?? token;
   }
 
   #setAlias(lock: HeldLock, alias: string | undefined): void {
     if (alias === undefined) return;
-    this.#aliased.set(keyOf(lock.jobId, alias), lock);
+    const context: Aliased['context'] = {
+      ready: () => this.#context.ready(),
+      settle: (outcome, fetchNext) => this.settle(outcome, fetchNext),
+      extend: (jobId, token, durationMs) => this.extend({ jobId, token, durationMs }),
+    };
+    setAlias(this.#context.queue, lock.jobId, alias, { lock, context });
     this.#aliases.set(lock, alias);
   }
 
@@ -126,17 +130,11 @@ export class ManualJobs {
     const alias = this.#aliases.get(lock);
     if (alias === undefined) return;
     this.#aliases.delete(lock);
-    const key = keyOf(lock.jobId, alias);
-    // The same job may have been taken again under the same alias.
-    if (this.#aliased.get(key) === lock) this.#aliased.delete(key);
+    dropAlias(this.#context.queue, lock.jobId, alias, lock);
   }
 
   #claimTerms(): ClaimTerms {
     const { opts } = this.#context;
     return { ...claimTerms(opts, 1), timedMs: opts.lockDuration };
   }
-}
-
-function keyOf(jobId: string, alias: string): string {
-  return `${jobId} ${alias}`;
 }

@@ -19,8 +19,11 @@ export type RunEnd =
   /** The worker was closed while the job ran. */
   | { event: 'interrupted'; outcome: Outcome; error: Error }
   | { event: 'none'; outcome: Outcome }
-  /** The processor has moved the job itself. */
-  | { event: 'none'; outcome: undefined };
+  /** The processor has moved the job itself. `error`: what it threw after that, unless it only says that it has. */
+  | { event: 'none'; outcome: undefined; error?: Error };
+
+/** The names of the errors with which a processor says that it has moved its job. */
+const MOVED: ReadonlySet<string> = new Set(['DelayedError', 'WaitingError', 'WaitingChildrenError', 'RateLimitError']);
 
 export interface RunListener {
   /** Called when the job is passed to the processor, if `run` did not pass it at once. */
@@ -155,7 +158,7 @@ export class Runner {
 
   async #thrown(job: Job, lock: HeldLock, thrown: unknown): Promise<RunEnd> {
     const error = withReason(toError(thrown), lock.cancelReason);
-    if (lock.settled) return { event: 'none', outcome: undefined };
+    if (lock.settled) return { event: 'none', outcome: undefined, ...(MOVED.has(error.name) ? {} : { error }) };
     // After a shutdown or a lost lock, the error does not use up an attempt: the job goes back and runs again.
     if (lock.withdrawn || isSignal(error, 'RateLimitError') || isOwnLoss(error, lock)) {
       return released(job, lock);

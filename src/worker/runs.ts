@@ -4,7 +4,7 @@
 // than there are slots.
 import { HoldfastError, toError } from '../errors.js';
 import type { JobContext } from '../handle/job-context.js';
-import { Job, hasOpenSteps, showCutShort, showSettled, unaskedSteps } from '../handle/job.js';
+import { Job, hasOpenCalls, showCutShort, showSettled, unaskedSteps } from '../handle/job.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { HeldLock } from '../session/held-lock.js';
@@ -280,7 +280,7 @@ export class Runs implements RunOwner {
     this.#running.remove(run);
     this.#recent.add(run.lock.fence, run.job.id);
     run.lock.finishing = true;
-    if (hasOpenSteps(run.job)) warnOfForgotten(this.#context.name, run.job.id);
+    if (hasOpenCalls(run.job)) warnOfForgotten(this.#context.name, run.job.id);
     const { slots } = this.#context;
     slots.running -= 1;
     slots.pace.ended();
@@ -291,6 +291,9 @@ export class Runs implements RunOwner {
     } else {
       this.#letGo(run.lock);
       this.#outbox.slotFreed();
+      const { end } = run;
+      if (end !== undefined && end.outcome === undefined && end.error !== undefined)
+        this.#context.emitter.emit('error', end.error);
     }
     if (this.#ahead.size > 0) this.beginNext();
   }

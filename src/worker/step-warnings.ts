@@ -1,4 +1,4 @@
-// Warnings about the steps of handlers: recorded steps that a handler no longer asks for, and calls that it did not await.
+// Warnings about handlers: recorded steps that a handler no longer asks for, and calls that it did not await.
 import { show } from '../runtime/check.js';
 
 /** Each step is told once per process. */
@@ -13,11 +13,11 @@ export function warnOfUnasked(queue: string, names: string[]): void {
   process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_STEPS_UNASKED' });
 }
 
-/** A handler has ended before a call of `step`, `sleep` or `waitFor` that it made. */
+/** A handler has ended before a call that it made: of `step`, `sleep` or `waitFor`, or a write such as `updateProgress`. */
 export function warnOfForgotten(queue: string, jobId: string): void {
   const key = `${queue}: forgotten`;
   if (told.has(key)) return;
   told.add(key);
-  const message = `The handler of job ${jobId} of queue "${queue}" ended while a call of job.step, job.sleep or job.waitFor had not: is an await missing? What such a call does after the end of the run is refused. This is told once for each queue.`;
-  process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_STEP_FORGOTTEN' });
+  const message = `The handler of job ${jobId} of queue "${queue}" ended before a call that it made (job.step, sleep, waitFor, updateData, updateProgress, log or clearLogs): is an await missing? What such a call does after the end of the run is refused. This warning comes once for each queue.`;
+  process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_CALL_FORGOTTEN' });
 }

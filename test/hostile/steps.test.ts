@@ -22,10 +22,10 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     const queue = new Queue(name, { connection });
     onTestFinished(() => queue.close());
     /** Runs the handler on one job, and returns how the job ended. */
-    const runs = async (handler: (job: Job) => Promise<unknown>, data: unknown = {}): Promise<Job> => {
+    const runs = async (handler: (job: Job) => Promise<unknown>, data: unknown = {}, opts: object = {}): Promise<Job> => {
       const worker = new Worker(name, handler, { connection, drainDelay: 1 });
       worker.on('error', () => undefined);
-      const job = await queue.add('odd', data);
+      const job = await queue.add('odd', data, opts);
       const ended = await until('the job to end', async () => {
         const now = await queue.getJob(job.id);
         return now?.finishedOn === undefined ? undefined : now;
@@ -74,13 +74,13 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     expect(await job.steps()).toEqual(names.map((name, value) => ({ name, kind: 'step', value })));
   });
 
-  test.each<[string, () => unknown, string]>([
-    ['a function', () => () => 1, 'INVALID_PAYLOAD'],
-    ['a BigInt', () => 1n, 'INVALID_PAYLOAD'],
-    ['NaN', () => Number.NaN, 'INVALID_PAYLOAD'],
-    ['a Map', () => new Map([[1, 2]]), 'INVALID_PAYLOAD'],
-    ['two mebibytes', () => 'x'.repeat(2 * 1_048_576), 'PAYLOAD_TOO_LARGE'],
-  ])('a step that returns %s rejects, and is not recorded', async (_what, result, code) => {
+  test.each<[string, () => unknown]>([
+    ['a function', () => () => 1],
+    ['a BigInt', () => 1n],
+    ['NaN', () => Number.NaN],
+    ['a Map', () => new Map([[1, 2]])],
+    ['two mebibytes', () => 'x'.repeat(2 * 1_048_576)],
+  ])('a step that returns %s rejects, and is not recorded', async (_what, result) => {
     const { runs } = await start();
     let refusal: unknown;
     const job = await runs(async (running) => {
@@ -89,9 +89,32 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
       });
       return running.step('sound', () => 'went on');
     });
-    expect(refusal).toMatchObject({ code });
+    expect(refusal).toMatchObject({ code: 'STEP_UNRECORDABLE' });
     expect(job.returnvalue).toBe('went on');
     expect((await job.steps()).map(({ name }) => name)).toEqual(['sound']);
+  });
+
+  test('a step whose result cannot be recorded fails its job for good: its effect happens once', async () => {
+    const { runs } = await start();
+    let charged = 0;
+    const charge = (): unknown => {
+      charged += 1;
+      return { receipt: () => 1 };
+    };
+    const job = await runs((running) => running.step('charge', charge), {}, { attempts: 3 });
+    expect([charged, job.attemptsMade, await job.isFailed()]).toEqual([1, 1, true]);
+    expect(job.failedReason).toMatch(/^Step "charge" of job .* cannot be recorded: the result: it.receipt is a function/);
+  });
+
+  test('a step beyond the thousandth does not begin, and its job fails for good', async () => {
+    const { runs } = await start();
+    const begun: number[] = [];
+    const walk = async (running: Job): Promise<void> => {
+      for (let n = 1; n <= 1001; n += 1) await running.step(`step ${n}`, () => void begun.push(n));
+    };
+    const job = await runs(walk, {}, { attempts: 3 });
+    expect([begun.length, begun.at(-1), job.attemptsMade, await job.isFailed()]).toEqual([1000, 1000, 1, true]);
+    expect(job.failedReason).toContain('a job keeps 1000 steps');
   });
 
   test('a signal with odd input, or for a job that cannot take it, is refused', async () => {

@@ -3,7 +3,7 @@ import { HoldfastError } from '../../src/errors.js';
 import { Job } from '../../src/handle/job.js';
 import type { JobContext } from '../../src/handle/job-context.js';
 import type { ClaimedJob } from '../../src/job/record.js';
-import { RateLimitError, UnrecoverableError } from '../../src/job/signals.js';
+import { DelayedError, RateLimitError, UnrecoverableError } from '../../src/job/signals.js';
 import type { HeldLock } from '../../src/session/held-lock.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
 import { canReachThirdArgument, type RunEnd, Runner } from '../../src/worker/runner.js';
@@ -94,12 +94,13 @@ test('hands a job back without an attempt when its handler throws the error of l
 test('has no other outcome after the processor moved the job itself', async () => {
   const { job, lock } = await claimed();
   lock.settled = true;
-  for (const processor of [() => 'x', () => Promise.reject(new Error('x'))]) {
-    expect(await endOf(new Runner({ processor, rules: {}, maxStartedAttempts: undefined }), job, lock)).toEqual({
-      event: 'none',
-      outcome: undefined,
-    });
-  }
+  const error = new Error('x');
+  const processors = [() => 'x', () => Promise.reject(new DelayedError()), () => Promise.reject(error)];
+  const ends = [];
+  for (const processor of processors)
+    ends.push(await endOf(new Runner({ processor, rules: {}, maxStartedAttempts: undefined }), job, lock));
+  const moved = { event: 'none', outcome: undefined };
+  expect(ends).toEqual([moved, moved, { ...moved, error }]);
 });
 
 test('fails a job that was started too often without running it', async () => {
