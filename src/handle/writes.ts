@@ -71,15 +71,15 @@ function write<C extends Content, R>(
   snapshot: JobSnapshot,
   action: string,
   make: () => C,
-  done: (reply: WriteReply, content: C) => R,
+  read: (reply: WriteReply, content: C) => R,
 ): Promise<R> {
   let content: C;
   try {
     content = make();
   } catch (error) {
-    return Promise.reject(error);
+    return Promise.reject(error as Error);
   }
-  const call = send(snapshot, action, content).then((reply) => done(reply, content));
+  const call = send(snapshot, action, content).then((reply) => read(reply, content));
   if (snapshot.token !== undefined) {
     snapshot.openWrites += 1;
     const ended = (): void => void (snapshot.openWrites -= 1);
