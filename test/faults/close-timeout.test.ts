@@ -157,7 +157,8 @@ describe.each(ENGINES)('close({ timeoutMs }) on %s', (engine) => {
   test('ends although the store takes no hand-back, and the job goes back with the session', async () => {
     const { store, add, worker, reaches } = await scene(engine);
     const id = await add();
-    const { worker: watched, errors } = worker(obeying, { lockDuration: paced(500) });
+    // With pauses that went on doubling, the last one would end 1.4 s after the lock duration.
+    const { worker: watched, errors } = worker(obeying, { lockDuration: paced(1750) });
     await next(watched, 'active');
     store.on('settle', { fault: 'fail' });
     expect(await outcomeOf(watched.close({ timeoutMs: 0 }), ENDS_MS)).toBe('resolved');

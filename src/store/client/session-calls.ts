@@ -274,7 +274,7 @@ export class SessionCalls {
   async #failed(lane: Lane, error: Error, failures: number, failingSince: number, delivers: boolean): Promise<void> {
     this.#options.health?.failed(error);
     lane.outage.failed(error);
-    await this.#pause(error, failures);
+    await this.#pause(error, failures, failingSince);
     if (!this.#isOver(error, delivers, failingSince)) return;
     lane.outage.givenUp();
     const message = `The store did not answer before the ${this.#options.who} was closed: ${error.message}`;
@@ -370,10 +370,12 @@ export class SessionCalls {
     return delivers ? this.#closeTimeoutMs : Math.min(this.#closeTimeoutMs, CLAIM_TIMEOUT_MS);
   }
 
-  async #pause(error: Error, failures: number): Promise<void> {
+  async #pause(error: Error, failures: number, failingSince: number): Promise<void> {
     const grown = retryPauseMs(failures);
-    const closing = this.#closeTimeoutMs !== undefined;
-    const ms = isRetryable(error) || closing ? grown : Math.max(grown, this.#options.retryDelayMs);
+    const closeMs = this.#closeTimeoutMs;
+    // A call is given up in time, so that a session which is closed has its locks.
+    const left = closeMs === undefined ? Infinity : Math.max(0, failingSince + closeMs - systemClock.monotonic());
+    const ms = isRetryable(error) || closeMs !== undefined ? Math.min(grown, left) : Math.max(grown, this.#options.retryDelayMs);
     await new Promise<void>((resolve) => {
       const goOn = (): void => {
         clearTimeout(timer);
