@@ -6,7 +6,7 @@ import { checkInteger, checkText, invalidOption } from '../runtime/check.js';
 import { Emitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { HoldfastError } from '../errors.js';
-import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
+import { BASE_NAMES, BASE_IGNORED, type QueueBaseOptions } from '../store/base-options.js';
 import { EVENT_NAMES } from '../store/contract/index.js';
 import { leaseStore } from '../store/open.js';
 
@@ -19,7 +19,7 @@ export interface PublishedEvent {
 const NAMES = new OptionNames<QueueBaseOptions>({
   of: 'queue events producer',
   known: BASE_NAMES,
-  unsupported: BASE_UNSUPPORTED,
+  ignored: BASE_IGNORED,
 });
 const MAX_NAME = 200;
 /** The log keeps about 8 MiB of events of a queue; one event must not push out the others. */

@@ -9,7 +9,7 @@ import { Emitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { EVENTS_BYTES_KEPT } from '../store/budget.js';
 import { EVENTS_KEPT, type StoredEvent } from '../store/contract/index.js';
-import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
+import { BASE_NAMES, BASE_IGNORED, type QueueBaseOptions } from '../store/base-options.js';
 import { leaseStore } from '../store/open.js';
 import { argumentsOf, type QueueEventsMap } from './event-map.js';
 import { Presence } from '../lock/presence.js';
@@ -39,7 +39,7 @@ const NAMES = new OptionNames<QueueEventsOptions>({
   of: 'queue events',
   known: { ...BASE_NAMES, autorun: true, lastEventId: true, blockingTimeout: true, listed: true },
   without: ['name'],
-  unsupported: BASE_UNSUPPORTED,
+  ignored: BASE_IGNORED,
 });
 
 export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource {

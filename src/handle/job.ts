@@ -439,9 +439,10 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   /** Plain data with decoded payloads, for people and logs. */
   toJSON(): JobView<Data, Result, Name> {
     const { state: _state, lostBy: _text, ...record } = jsonOf(this.#snapshot.record);
-    const { name, data, opts, progress, returnvalue, stacktrace, queueName, failedReason, lostBy } = this;
+    const { name, data, opts, progress, returnvalue, stacktrace, queueName, failedReason, lostBy, repeatJobKey } = this;
     const loss = lostBy === undefined ? {} : { lostBy };
-    return { ...record, ...loss, name, data, opts, progress, returnvalue, stacktrace, failedReason, queueName };
+    const origin = repeatJobKey === undefined ? {} : { repeatJobKey };
+    return { ...record, ...loss, ...origin, name, data, opts, progress, returnvalue, stacktrace, failedReason, queueName };
   }
 
   /** Plain data with payloads as JSON text, for `Job.fromJSON`. */

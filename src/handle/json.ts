@@ -31,6 +31,8 @@ export interface JobView<Data, Result, Name extends string>
   /** Only for a job that an owner lost. */
   lostBy?: LostBy;
   queueName: string;
+  /** The id of the schedule that made the job. */
+  repeatJobKey?: string;
 }
 
 /** Leaves out the token of a claimed job: the token gives the right to end the run. */

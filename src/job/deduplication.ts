@@ -44,13 +44,11 @@ export function checkDeduplication(path: string, value: unknown): void {
   const options = value as Record<string, unknown>;
   NAMES.check(options, path);
   checkDeduplicationId(options['id'], `${path}.id`);
-  const { ttl, keepLastIfActive } = options;
+  const { ttl } = options;
   for (const name of ['extend', 'replace', 'keepLastIfActive'])
     if (options[name] !== undefined) checkBoolean(`${path}.${name}`, options[name]);
   if (ttl === undefined) return;
   checkInteger(`${path}.ttl`, ttl, { min: 1, max: MAX_DELAY_MS });
-  if (keepLastIfActive === true)
-    throw invalidOption(`${path}.ttl`, ttl, 'left out with keepLastIfActive: the id is then taken until the job has finished');
 }
 
 export function checkDeduplicationId(id: unknown, path = 'id'): string {

@@ -5,12 +5,11 @@ import { invalidOption, show } from '../runtime/check.js';
 const MAX_NAME = 200;
 /** Long enough for the ids that the older `repeat` option makes. */
 const MAX_SCHEDULER_ID = 500;
-// Control characters, halves of surrogate pairs and, for queues, the characters that stores build keys with.
+// Control characters and halves of surrogate pairs.
 const UNPRINTABLE = /[\u0000-\u001f\u007f\ud800-\udfff]/u;
-const KEY_CHARACTERS = /[:{}]/;
 
 export function checkQueueName(name: unknown): string {
-  const fault = faultOf(name) ?? (KEY_CHARACTERS.test(name as string) ? 'must not contain : { or }' : undefined);
+  const fault = faultOf(name) ?? ((name as string).includes(':') ? 'must not contain :' : undefined);
   if (fault !== undefined) throw new HoldfastError('INVALID_QUEUE_NAME', `Queue name ${show(name)} ${fault}.`);
   return name as string;
 }
@@ -33,7 +32,8 @@ export function queueNames(name: unknown, prefix: unknown = DEFAULT_PREFIX): Que
   if (typeof prefix !== 'string' || prefix.length > MAX_NAME || UNPRINTABLE.test(prefix)) {
     throw invalidOption('prefix', prefix, `a string of up to ${MAX_NAME} characters, without control characters`);
   }
-  const stored = isPlain(prefix) ? checked : storedName(checked, prefix);
+  // The facades of other libraries give names that are written already: only what no such name holds is escaped.
+  const stored = isPlain(prefix) ? checked.replace(/[{}]/g, encodeURIComponent) : storedName(checked, prefix);
   return { name: checked, prefix, qualified: `${prefix}:${checked}`, stored };
 }
 
@@ -53,6 +53,10 @@ function isPlain(prefix: string | undefined): prefix is '' | undefined {
 
 function written(name: string): string {
   return name.replace(/[%:{}/]/g, (character) => encodeURIComponent(character));
+}
+
+function read(text: string): string {
+  return text.replace(/%(?:25|3A|7B|7D|2F)/g, decodeURIComponent);
 }
 
 export function checkJobName(name: unknown): string {
@@ -93,8 +97,8 @@ export function checkSchedulerId(id: unknown): string {
 /** Returns the names of the queue that has this name in the store. */
 export function queueNamesOf(stored: string): QueueNames {
   const cut = stored.indexOf('/');
-  const prefix = cut === -1 ? DEFAULT_PREFIX : decodeURIComponent(stored.slice(0, cut));
-  const name = decodeURIComponent(stored.slice(cut + 1));
+  const prefix = cut === -1 ? DEFAULT_PREFIX : read(stored.slice(0, cut));
+  const name = read(stored.slice(cut + 1));
   return { name, prefix, qualified: `${prefix}:${name}`, stored };
 }
 

@@ -1,7 +1,7 @@
 // The options of a job, in BullMQ's shape, and the check that each option passes before it reaches a store.
 // The check is strict on purpose: a NaN or a fraction that reaches a score or an index fails much later and far away.
 import { MAX_TIMER_MS, MAX_DELAY_MS, checkBoolean, checkInteger, checkText, invalidOption } from '../runtime/check.js';
-import { OptionNames } from '../runtime/option-names.js';
+import { closest, OptionNames } from '../runtime/option-names.js';
 import { MAX_METADATA } from '../runtime/telemetry.js';
 import { checkDeduplication, type DeduplicationOptions } from './deduplication.js';
 import { checkGroup, checkOneLine, type GroupOptions } from './group.js';
@@ -135,7 +135,7 @@ const CHECKS: ReadonlyMap<string, Check> = new Map<string, Check>([
 ]);
 
 const OF_ADD = 'Pass it to queue.add or addBulk, or use queue.upsertJobScheduler.';
-const OF_SCHEDULE = 'A schedule sets it: leave it out.';
+const OF_SCHEDULE = 'The schedule of a job sets it.';
 
 // The queue carries out `repeat` itself, so here it comes from a place that cannot have it.
 const JOB_NAMES = new OptionNames<Omit<JobsOptions, 'repeat' | 'prevMillis'>>({
@@ -165,10 +165,10 @@ const JOB_NAMES = new OptionNames<Omit<JobsOptions, 'repeat' | 'prevMillis'>>({
     ignoreDependencyOnFailure: true,
     removeDependencyOnFailure: true,
   },
+  // Programs add a job again with the options that an earlier job shows.
+  ignored: { repeatJobKey: OF_SCHEDULE, prevMillis: OF_SCHEDULE },
   unsupported: {
     repeat: OF_ADD,
-    repeatJobKey: OF_SCHEDULE,
-    prevMillis: OF_SCHEDULE,
     debounce: 'Use deduplication with the same id and ttl.',
     rateLimiterKey: 'Use the job option group: { id }, and the worker option group: { limit: { max, duration } }.',
     timeout: 'Use timeoutMs, and pass the signal of the handler to what it waits for.',
@@ -242,11 +242,11 @@ function withoutDefaultFailure(merged: Record<string, unknown>, options: JobsOpt
 export function keepOf(option: KeepOption | undefined, workerDefault?: KeepOption): Keep {
   const chosen = option ?? workerDefault;
   if (chosen === true) return { count: 0 };
-  if (typeof chosen === 'number') return { count: chosen };
+  if (typeof chosen === 'number') return chosen < 0 ? {} : { count: chosen };
   if (!isRecord(chosen)) return {};
   const { age, count } = chosen;
   return {
-    ...(typeof count === 'number' ? { count } : {}),
+    ...(typeof count === 'number' && count >= 0 ? { count } : {}),
     ...(typeof age === 'number' ? { ageMs: age * 1000 } : {}),
   };
 }
@@ -263,11 +263,13 @@ export function keepOnFail(opts: string): Keep {
 
 export function checkKeep(path: string, value: unknown): void {
   if (typeof value === 'boolean') return;
+  // As in BullMQ, a count of -1 keeps all.
+  if (value === -1) return;
   if (typeof value === 'number') return void checkInteger(path, value);
   if (!isRecord(value)) throw invalidOption(path, value, 'a boolean, a count or { age, count }');
   KEEP_NAMES.check(value, path);
   if (value.age !== undefined) checkInteger(`${path}.age`, value.age, { max: MAX_DELAY_MS / 1000 });
-  if (value.count !== undefined) checkInteger(`${path}.count`, value.count);
+  if (value.count !== undefined && value.count !== -1) checkInteger(`${path}.count`, value.count);
   if (value.limit !== undefined) checkInteger(`${path}.limit`, value.limit);
 }
 
@@ -278,6 +280,8 @@ function checkTelemetryOption(path: string, value: unknown): void {
   if (value.omitContext !== undefined) checkBoolean(`${path}.omitContext`, value.omitContext);
 }
 
+const BUILT_IN: ReadonlySet<string> = new Set(['fixed', 'exponential']);
+
 function checkBackoff(path: string, value: unknown): void {
   if (typeof value === 'number') return void checkInteger(path, value, { max: MAX_DELAY_MS });
   if (!isRecord(value)) throw invalidOption(path, value, 'a delay in milliseconds or { type, delay, jitter }');
@@ -285,6 +289,9 @@ function checkBackoff(path: string, value: unknown): void {
   const { type, delay, jitter } = value;
   if (typeof type !== 'string' || type === '')
     throw invalidOption(`${path}.type`, type, "'fixed', 'exponential' or a name of yours");
+  const meant = closest(type, BUILT_IN, 2);
+  if (meant !== undefined && !type.startsWith(meant))
+    throw invalidOption(`${path}.type`, type, `'${meant}', or a name of yours that is not so close to it`);
   if (delay !== undefined) checkInteger(`${path}.delay`, delay, { max: MAX_DELAY_MS });
   if (jitter !== undefined && !(typeof jitter === 'number' && jitter >= 0 && jitter <= 1)) {
     throw invalidOption(`${path}.jitter`, jitter, 'a number from 0 to 1');

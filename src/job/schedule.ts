@@ -39,6 +39,8 @@ export interface RepeatOptions {
   /** Of the older `repeat` option: the id of the schedule, and a part of that id. */
   key?: string;
   jobId?: string;
+  /** Of BullMQ: true without `tz` is the zone UTC. */
+  utc?: boolean;
   /** BullMQ keeps these two in the options of a job. They have no effect here. */
   count?: number;
   prevMillis?: number;
@@ -90,8 +92,14 @@ const NAMES = new OptionNames<RepeatOptions>({
     jobId: true,
     count: true,
     prevMillis: true,
+    utc: true,
   },
-  unsupported: { cron: 'It is called pattern.' },
+  unsupported: {
+    cron: 'It is called pattern.',
+    data: 'Pass it in the template of the jobs: { name, data, opts }.',
+    opts: 'Pass it in the template of the jobs: { name, data, opts }.',
+    template: 'Pass it as the third argument of upsertJobScheduler.',
+  },
 });
 
 /** Throws INVALID_OPTION. The messages about options that exclude each other begin as BullMQ's do: programs match on them. */
@@ -101,7 +109,8 @@ export function checkRepeat(given: unknown, now: number, path = 'repeat'): Timin
   NAMES.check(given, path);
   // Programs take schedules from tables, where null means "not set".
   const repeat: RepeatOptions = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
-  const { pattern, every, offset, limit, immediately, tz, catchUp = 'one', overlap = 'queue', key, jobId } = repeat;
+  const { pattern, every, offset, limit, immediately, utc, catchUp = 'one', overlap = 'queue', key, jobId } = repeat;
+  const { tz = utc === true ? 'UTC' : undefined } = repeat;
   checkExclusive(repeat);
   const timing: Timing = { ...checkDates(repeat, now), catchUp };
   if (pattern !== undefined) {

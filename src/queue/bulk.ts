@@ -24,6 +24,7 @@ export interface SplitBulk {
 const NAMES = new OptionNames<GivenJob>({
   of: 'addBulk',
   known: { name: true, data: true, opts: true },
+  ignored: { options: 'The options of a job are called opts.' },
   unsupported: { children: 'Use FlowProducer.', queueName: 'addBulk adds to its own queue: use the Queue of that name.' },
 });
 
@@ -44,7 +45,7 @@ export function splitBulk(jobs: unknown, within: object | undefined): SplitBulk 
 function upsertOf(job: GivenJob, path: string, within: object | undefined): Upsert | undefined {
   if (typeof job !== 'object' || job === null) throw invalidOption(path, job, '{ name, data, opts }');
   const { options } = job as { options?: unknown };
-  if (options !== undefined) throw invalidOption(`${path}.options`, options, 'called opts');
+  if (options !== undefined && job.opts === undefined) throw invalidOption(`${path}.options`, options, 'called opts');
   NAMES.check(job, path);
   const { name, data, opts } = job;
   if (typeof opts === 'object' && opts !== null && 'transaction' in opts)

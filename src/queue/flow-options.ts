@@ -3,7 +3,7 @@ import type { Job } from '../handle/job.js';
 import type { DefaultJobOptions, JobsOptions } from '../job/options.js';
 import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
-import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
+import { BASE_NAMES, BASE_IGNORED, type QueueBaseOptions } from '../store/base-options.js';
 import { ADD_TIMEOUT_MS, type TransactionOption } from './queue-options.js';
 
 export interface FlowProducerOptions extends QueueBaseOptions {
@@ -66,11 +66,13 @@ export const MAX_DEPTH = 1_000;
 export const FLOW_NAMES = new OptionNames<FlowJob>({
   of: 'flow',
   known: { name: true, queueName: true, data: true, prefix: true, opts: true, children: true },
+  holdsWork: true,
   unsupported: { options: 'Call it opts.', queue: 'Call it queueName.' },
 });
 export const NODE_NAMES = new OptionNames<GraphNode>({
   of: 'graph',
   known: { name: true, queueName: true, data: true, prefix: true, opts: true },
+  holdsWork: true,
   unsupported: { children: 'Name the children as nodes, and the order in `edges`.' },
 });
 export const GRAPH_NAMES = new OptionNames<FlowGraph>({ of: 'addGraph', known: { nodes: true, edges: true } });
@@ -83,7 +85,9 @@ export const GET_FLOW_NAMES = new OptionNames<GetFlowOptions>({
 const PRODUCER_NAMES = new OptionNames<FlowProducerOptions>({
   of: 'flow producer',
   known: { ...BASE_NAMES, addTimeoutMs: true },
-  unsupported: { ...BASE_UNSUPPORTED, defaultJobOptions: 'Pass queuesOptions to flow.add.' },
+  // Frameworks pass `name` to whatever they make, and the options of queues to flow producers.
+  without: ['name'],
+  ignored: { ...BASE_IGNORED, defaultJobOptions: 'Pass queuesOptions to flow.add.' },
 });
 
 export function checkProducerOptions(options: unknown): FlowProducerOptions & { addTimeoutMs: number } {

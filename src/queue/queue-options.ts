@@ -16,7 +16,7 @@ import { MAX_TIMER_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import type { ListenersOf } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { type AdvancedRepeatOptions, checkQueueSettings } from './repeat-settings.js';
-import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
+import { BASE_NAMES, BASE_IGNORED, type QueueBaseOptions } from '../store/base-options.js';
 
 /** The lock options apply to locks taken through this queue: of jobs taken by hand, and named locks. */
 export interface QueueOptions extends QueueBaseOptions, SessionOptions {
@@ -79,8 +79,8 @@ const QUEUE_NAMES = new OptionNames<QueueOptions>({
   },
   // Frameworks pass `name` beside the name of the queue.
   without: ['name'],
+  ignored: BASE_IGNORED,
   unsupported: {
-    ...BASE_UNSUPPORTED,
     redis: 'Pass it as `connection`.',
     createClient: 'Pass the client as `connection`.',
     limiter: 'Pass it to the Worker.',

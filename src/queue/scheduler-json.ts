@@ -16,6 +16,8 @@ export interface JobSchedulerTemplateJson<D = Any> {
 export interface JobSchedulerJson<D = Any> {
   /** The id of the schedule. */
   key: string;
+  /** Typed as in BullMQ, and never set. */
+  id?: string | null;
   /** The name of its jobs. */
   name: string;
   /** The slot of the next job, in epoch ms; without a next job, of the last one. */

@@ -55,7 +55,11 @@ const MAX_TRIES = 100;
 const MAX_PATTERN = 500;
 const DECIDED = ['jobId', 'delay', 'deduplication', 'repeat'];
 
-const TEMPLATE_NAMES = new OptionNames<JobTemplate>({ of: 'template', known: { name: true, data: true, opts: true } });
+const TEMPLATE_NAMES = new OptionNames<JobTemplate>({
+  of: 'template',
+  known: { name: true, data: true, opts: true },
+  holdsWork: true,
+});
 
 export class Schedulers {
   readonly #options: SchedulersOptions;

@@ -11,8 +11,12 @@ export interface OptionNamesOptions<T> {
   known: { readonly [K in keyof T]-?: true };
   /** Options of other libraries that mean nothing here. Ignoring them changes nothing. */
   without?: readonly string[];
+  /** Options of other libraries that have no effect here, and that carry no risk, each with what there is instead. They are warned of once. */
+  ignored?: Readonly<Record<string, string>>;
   /** Unsupported options of other libraries, each with advice what to do instead. The value `false` passes: it asks for nothing. */
   unsupported?: Readonly<Record<string, string>>;
+  /** An unknown name may hold jobs or their data, so it is refused if its value is an object or a list. */
+  holdsWork?: boolean;
   /** The page of the docs about unsupported options. */
   guide?: string;
 }
@@ -27,15 +31,27 @@ const warned = new Set<string>();
 export class OptionNames<T = Record<string, unknown>> {
   readonly #of: string;
   readonly #known: ReadonlySet<string>;
+  readonly #ignored: ReadonlyMap<string, string>;
   readonly #unsupported: ReadonlyMap<string, string>;
+  readonly #holdsWork: boolean;
   readonly #guide: string;
   /** Unknown names that were checked and pass. */
   readonly #passed = new Set<string>();
 
-  constructor({ of, known, without = [], unsupported = {}, guide = GUIDE }: OptionNamesOptions<T>) {
+  constructor({
+    of,
+    known,
+    without = [],
+    ignored = {},
+    unsupported = {},
+    holdsWork = false,
+    guide = GUIDE,
+  }: OptionNamesOptions<T>) {
     this.#of = of;
     this.#known = new Set([...Object.keys(known), ...without]);
+    this.#holdsWork = holdsWork;
     this.#guide = guide;
+    this.#ignored = new Map(Object.entries(ignored));
     this.#unsupported = new Map(Object.entries(unsupported));
   }
 
@@ -56,11 +72,19 @@ export class OptionNames<T = Record<string, unknown>> {
 
   /** Checks one name that is not in `known`. An option with the value undefined counts as not set. */
   judge(name: string, value: unknown, within = ''): void {
-    if (value === undefined || this.#known.has(name) || this.#passed.has(name)) return;
+    if (value === undefined || this.#known.has(name)) return;
+    const isWork = this.#holdsWork && typeof value === 'object' && value !== null;
+    if (this.#passed.has(name) && !isWork) return;
     const option = within === '' ? name : `${within}.${name}`;
     const instead = this.#unsupported.get(name);
     if (instead !== undefined) {
       if (value !== false) throw this.#refused(option, instead);
+      return;
+    }
+    const ignored = this.#ignored.get(name);
+    if (ignored !== undefined) {
+      this.#passed.add(name);
+      if (value !== false) warnOnce(option, `The ${this.#of} option "${option}" has no effect. ${ignored}`);
       return;
     }
     const meant = closest(name, this.#known, 2) ?? closest(name, this.#unsupported.keys(), 1);
@@ -68,23 +92,25 @@ export class OptionNames<T = Record<string, unknown>> {
       const message = `There is no ${this.#of} option ${option}: did you mean ${meant}? It is refused, because ignoring it would hide a typing mistake.`;
       throw new HoldfastError('INVALID_OPTION', message, { option });
     }
+    if (isWork) {
+      const message = `There is no ${this.#of} option ${option}, only ${[...this.#known].join(', ')}. It is refused, because what it holds would be lost.`;
+      throw new HoldfastError('INVALID_OPTION', message, { option });
+    }
     if (this.#passed.size < MAX_REMEMBERED) this.#passed.add(name);
-    warnOnce(this.#of, option);
+    const message = `Holdfast does not know the ${this.#of} option "${option}", so it has no effect. Remove it, unless a framework passes it.`;
+    warnOnce(option, message);
   }
 
   #refused(option: string, instead: string): HoldfastError {
-    const why = `The ${this.#of} option ${option} is not carried out by this version, and ignoring it would change what your program does.`;
+    const why = `The ${this.#of} option ${option} is not supported, and ignoring it would change what your program does.`;
     return new HoldfastError('OPTION_UNSUPPORTED', `${why} ${instead} See ${this.#guide}.`, { option });
   }
 }
 
-function warnOnce(of: string, option: string): void {
+function warnOnce(option: string, message: string): void {
   if (warned.has(option) || warned.size >= MAX_REMEMBERED) return;
   warned.add(option);
-  process.emitWarning(
-    `Holdfast does not know the ${of} option "${option}", so it has no effect. Remove it, unless a framework passes it.`,
-    { type: 'HoldfastWarning', code: WARNING_CODE },
-  );
+  process.emitWarning(message, { type: 'HoldfastWarning', code: WARNING_CODE });
 }
 
 /** Returns the closest known name within `edits` insertions, deletions, changes or swaps; within one if it has four letters or fewer. */

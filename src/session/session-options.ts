@@ -43,7 +43,7 @@ export type CheckedSessionOptions = Required<Omit<SessionOptions, Optional>> & P
 
 const MAX_INSTANCE_ID = 200;
 
-export function checkSessionOptions(given: SessionOptions): CheckedSessionOptions {
+export function checkSessionOptions(given: SessionOptions & { skipLockRenewal?: boolean }): CheckedSessionOptions {
   const lockDuration = checkLockDuration('lockDuration', given.lockDuration ?? 30_000);
   const { instanceId, lockThreadEntry } = given;
   if (lockThreadEntry !== undefined && typeof lockThreadEntry !== 'string') {
@@ -51,7 +51,11 @@ export function checkSessionOptions(given: SessionOptions): CheckedSessionOption
   }
   return {
     lockDuration,
-    lockRenewTime: checkRenewTime('lockRenewTime', given.lockRenewTime, 'lockDuration', lockDuration),
+    // A worker that renews nothing may give any time.
+    lockRenewTime:
+      given.skipLockRenewal === true
+        ? Math.floor(lockDuration / 2)
+        : checkRenewTime('lockRenewTime', given.lockRenewTime, 'lockDuration', lockDuration),
     stalledInterval: checkInteger('stalledInterval', given.stalledInterval ?? 30_000, { min: 1, max: MAX_TIMER_MS }),
     maxStalledCount: checkInteger('maxStalledCount', given.maxStalledCount ?? 1),
     skipStalledCheck: checkBoolean('skipStalledCheck', given.skipStalledCheck ?? false),

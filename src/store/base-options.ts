@@ -15,8 +15,8 @@ export interface QueueBaseOptions {
   telemetry?: Telemetry;
 }
 
-/** Unsupported options of BullMQ that queues, workers and listeners share, each with advice what to do instead. */
-export const BASE_UNSUPPORTED = {
+/** Options of BullMQ without an effect that queues, workers and listeners share, each with what there is instead. */
+export const BASE_IGNORED = {
   streams: 'About 10,000 events of a queue are kept; queue.trimEvents(n) keeps fewer.',
 };
 

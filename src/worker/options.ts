@@ -18,7 +18,7 @@ import { checkTelemetry } from '../runtime/telemetry.js';
 import { type BatchOptions, checkBatch } from './batch-options.js';
 import { checkStrategy, type RepeatStrategy } from '../job/schedule.js';
 import { checkSandboxOptions, SANDBOX_OPTION_NAMES, type SandboxWorkerOptions } from '../sandbox/options.js';
-import { BASE_NAMES, BASE_UNSUPPORTED, type QueueBaseOptions } from '../store/base-options.js';
+import { BASE_NAMES, BASE_IGNORED, type QueueBaseOptions } from '../store/base-options.js';
 
 export interface RateLimiterOptions {
   /** How many jobs may start within `duration`, on all workers of the queue together. */
@@ -159,7 +159,7 @@ const WORKER_NAMES = new OptionNames<WorkerOptions>({
     blockedStack: true,
     batch: true,
   },
-  unsupported: BASE_UNSUPPORTED,
+  ignored: BASE_IGNORED,
 });
 
 const LIMITER_NAMES = new OptionNames<RateLimiterOptions>({

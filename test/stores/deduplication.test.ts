@@ -30,6 +30,7 @@ describe('the option deduplication', () => {
     { id: 'a', keepLastIfActive: true },
     { id: 'a', keepLastIfActive: true, replace: true },
     { id: 'a', keepLastIfActive: false, ttl: 5 },
+    { id: 'a', keepLastIfActive: true, ttl: 5 },
   ])('accepts %j', (value) => expect(() => check(value)).not.toThrow());
 
   test.each<[unknown, string]>([
@@ -52,7 +53,6 @@ describe('the option deduplication', () => {
     [{ id: 'a', ttl: '5' }, 'deduplication.ttl'],
     [{ id: 'a', ttl: null }, 'deduplication.ttl'],
     [{ id: 'a', ttl: MAX_DELAY_MS + 1 }, 'deduplication.ttl'],
-    [{ id: 'a', ttl: 5, keepLastIfActive: true }, 'deduplication.ttl'],
     [{ id: 'a', extend: 1 }, 'deduplication.extend'],
     [{ id: 'a', replace: 'yes' }, 'deduplication.replace'],
     [{ id: 'a', keepLastIfActive: null }, 'deduplication.keepLastIfActive'],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkJobId, checkJobName, checkQueueName } from '../../src/job/names.js';
+import { checkJobId, checkJobName, checkQueueName, queueNames, queueNamesOf } from '../../src/job/names.js';
 
 const NOBODYS_NAME = [
   '',
@@ -29,7 +29,7 @@ describe('invalid names', () => {
   test.each([...NOBODYS_NAME, '0', '42', '007'])('job id %s', (id) => {
     expect(() => checkJobId(id)).toThrow(expect.objectContaining({ code: 'INVALID_JOB_ID' }));
   });
-  test.each(['a:b', '{a', 'a}'])('queue %s, which stores would take for a key', (name) => {
+  test.each(['a:b', ':'])('queue %s, because a colon ends a prefix', (name) => {
     expect(() => checkQueueName(name)).toThrow(expect.objectContaining({ code: 'INVALID_QUEUE_NAME' }));
   });
 });
@@ -38,6 +38,15 @@ test.each(['x', 'x'.repeat(200), 'Grüße', '日本', '😀', 'a b', '__proto__'
   expect(checkQueueName(name)).toBe(name);
   expect(checkJobName(name)).toBe(name);
   expect(checkJobId(name)).toBe(name);
+});
+
+test.each(['{a}', 'a{b', '{tenant}/mail', '100%'])('%s is the name of a queue, and is read back from the store', (name) => {
+  for (const prefix of [undefined, 'app', '{app}']) {
+    const { stored } = queueNames(name, prefix);
+    expect(stored).not.toMatch(/[:{}]/);
+    if (prefix !== undefined || !name.includes('/'))
+      expect(queueNamesOf(stored)).toMatchObject({ name, prefix: prefix ?? 'bull' });
+  }
 });
 
 test.each(['order:17', '42a', '-1', '1.5', '1e3'])('%s is a job id', (id) => {

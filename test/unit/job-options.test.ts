@@ -32,7 +32,9 @@ function optionsWith(path: string, value: unknown): Record<string, unknown> {
 
 describe('a whole number is refused, by its name, when it is', () => {
   const cases = [...WHOLE_NUMBERS, ...NESTED].flatMap((path) => NOT_WHOLE.map((value) => [path, value] as const));
-  test.each(cases)('%s: %s', (path, value) => {
+  // A count of finished jobs of -1 keeps all.
+  const refused = cases.filter(([path, value]) => !(path.endsWith('.count') && value === -1));
+  test.each(refused)('%s: %s', (path, value) => {
     expect(codeOf(() => checkJobOptions(optionsWith(path, value)))).toMatchObject({
       code: 'INVALID_OPTION',
       option: path,
@@ -43,11 +45,14 @@ describe('a whole number is refused, by its name, when it is', () => {
 
 describe('other options are refused, by their name, when they are', () => {
   const BAD_BACKOFFS = [Number.NaN, -1, 1.5, 1e300, '5', null, [], true];
-  const BAD_KEEPS = [Number.NaN, -1, 1.5, 1e300, '5', null, []];
+  const BAD_KEEPS = [Number.NaN, -2, 1.5, 1e300, '5', null, []];
   test.each<[string, unknown]>([
     ...[Number.NaN, -1, 0, 1, 1.5, 1e300, '5', null, {}].map((value): [string, unknown] => ['lifo', value]),
     ...BAD_BACKOFFS.map((value): [string, unknown] => ['backoff', value]),
-    ...[undefined, '', 5, null, {}].map((type): [string, unknown] => ['backoff.type', { type }]),
+    ...[undefined, '', 5, null, {}, 'exponental', 'exponentail', 'fixd', 'Fixed'].map((type): [string, unknown] => [
+      'backoff.type',
+      { type },
+    ]),
     ...[Number.NaN, -1, -0.1, 1.1, 1e300, '5', null, {}].map((jitter): [string, unknown] => [
       'backoff.jitter',
       { type: 'fixed', jitter },
@@ -72,7 +77,7 @@ describe('other options are refused, by their name, when they are', () => {
 });
 
 test.each(['repeat', 'debounce', 'rateLimiterKey'])(
-  '%s is known and not carried out, which is said rather than ignored',
+  '%s is known and not supported, which is said rather than ignored',
   (name) => {
     expect(codeOf(() => checkJobOptions({ [name]: { id: 'x' } }))).toMatchObject({ code: 'OPTION_UNSUPPORTED', option: name });
     expect(codeOf(() => checkJobOptions({ [name]: undefined }))).toBe('accepted');

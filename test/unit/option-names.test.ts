@@ -6,6 +6,7 @@ import { Queue as BunQueue } from '../../src/compat/bun-queue/queue.js';
 import { QueueEvents } from '../../src/events/queue-events.js';
 import { Leader } from '../../src/lock/leader.js';
 import { LockManager } from '../../src/lock/lock-manager.js';
+import { FlowProducer } from '../../src/queue/flow-producer.js';
 import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
 
@@ -16,6 +17,7 @@ const MAKERS: Record<string, (opts: object) => Made> = {
   Queue: (opts) => new Queue('q', { connection, ...opts }),
   Worker: (opts) => new Worker('q', null, { connection, ...opts }),
   QueueEvents: (opts) => new QueueEvents('q', { connection, autorun: false, ...opts }),
+  FlowProducer: (opts) => new FlowProducer({ connection, ...opts }),
   Leader: (opts) => new Leader('q', { connection, ...opts }),
   defaultJobOptions: (opts) => new Queue('q', { connection, defaultJobOptions: opts }),
   Bull: (opts) => new BullQueue('q', { connection, ...opts }),
@@ -38,15 +40,12 @@ afterEach(() => {
 /** Warnings are emitted in a tick of their own. */
 const emitted = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe('an option of BullMQ that is not carried out is refused with what to do instead', () => {
+describe('an option of BullMQ that is not supported is refused with what to do instead', () => {
   test.each<[string, object, string]>([
-    ['Queue', { streams: { events: { maxLen: 5 } } }, 'streams'],
     ['Queue', { redis: { port: 6379 } }, 'redis'],
     ['Worker', { limiter: { max: 1, duration: 5, groupKey: 'a' } }, 'limiter.groupKey'],
     ['Worker', { settings: { backoffStrategies: {} } }, 'settings.backoffStrategies'],
     ['Worker', { settings: { lockDuration: 5000 } }, 'settings.lockDuration'],
-    ['Worker', { streams: { events: { maxLen: 5 } } }, 'streams'],
-    ['QueueEvents', { streams: {} }, 'streams'],
     ['defaultJobOptions', { timeout: 100 }, 'defaultJobOptions.timeout'],
     ['defaultJobOptions', { rateLimiterKey: 'a' }, 'defaultJobOptions.rateLimiterKey'],
     ['defaultJobOptions', { repeat: { every: 5 } }, 'defaultJobOptions.repeat'],
@@ -62,7 +61,7 @@ describe('an option of BullMQ that is not carried out is refused with what to do
 
   test('in the options of a job', async () => {
     const queue = make('Queue', {}) as Queue;
-    for (const option of ['timeout', 'rateLimiterKey', 'debounce', 'prevMillis']) {
+    for (const option of ['timeout', 'rateLimiterKey', 'debounce']) {
       const refusal = { code: 'OPTION_UNSUPPORTED', option };
       await expect(queue.add('x', {}, { [option]: { id: 'a' } })).rejects.toMatchObject(refusal);
       const inList = { ...refusal, option: `jobs[0].opts.${option}` };
@@ -170,6 +169,47 @@ test('accepts BullMQ options without meaning here, without a warning', async () 
   make('QueueEvents', common);
   await emitted();
   expect(warnings).toEqual([]);
+});
+
+test('accepts BullMQ options that carry no risk, and says once what there is instead', async () => {
+  for (let time = 0; time < 2; time++) {
+    const streams = { events: { maxLen: 5 } };
+    for (const what of ['Queue', 'Worker', 'QueueEvents']) make(what, { streams });
+    make('FlowProducer', { streams, name: 'flows', defaultJobOptions: { attempts: 3 } });
+    const queue = make('Queue', {}) as Queue;
+    await queue.add('x', {}, { repeatJobKey: 'a', prevMillis: 5 } as object);
+    await queue.addBulk([{ name: 'x', data: {}, opts: { delay: 5 }, options: {} } as never]);
+    await emitted();
+  }
+  expect(warnings.map(({ message }) => /"(.*)" has no effect\. \S/.exec(message)?.[1])).toEqual([
+    'streams',
+    'defaultJobOptions',
+    'repeatJobKey',
+    'prevMillis',
+    'jobs[0].options',
+  ]);
+  const queue = make('Queue', {}) as Queue;
+  const adding = queue.addBulk([{ name: 'x', data: {}, options: { delay: 5 } } as never]);
+  await expect(adding).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'jobs[0].options' });
+});
+
+test('refuses an unknown name where its value may hold jobs or data', async () => {
+  const flows = make('FlowProducer', {}) as FlowProducer;
+  const queue = make('Queue', {}) as Queue;
+  const children = [{ name: 'child', queueName: 'q' }];
+  const refusal = (option: string) => ({ code: 'INVALID_OPTION', option, message: expect.stringContaining('would be lost') });
+  for (let time = 0; time < 2; time++) {
+    const adding = flows.add({ name: 'parent', queueName: 'q', childs: children } as never);
+    await expect(adding).rejects.toMatchObject(refusal('flow.childs'));
+    const template = { name: 'x', payload: { to: 'a' } } as never;
+    await expect(queue.upsertJobScheduler('s', { every: 1000 }, template)).rejects.toMatchObject(refusal('payload'));
+  }
+  await expect(queue.upsertJobScheduler('s', { every: 1000, data: {} } as never)).rejects.toMatchObject({
+    code: 'OPTION_UNSUPPORTED',
+    message: expect.stringContaining('template'),
+  });
+  await flows.add({ name: 'parent', queueName: 'q', configKeyOfFlow: 'nest' } as never);
+  await emitted();
 });
 
 test('accepts any other option name with one warning per process', async () => {

@@ -400,7 +400,7 @@ describe('the constructor of a queue', () => {
     ['INVALID_CONNECTION', ['x', { connection: 5 }]],
     ['INVALID_OPTION', ['x', { connection: 'memory:', defaultJobOptions: { attempts: -1 } }]],
     ['INVALID_OPTION', ['x', { connection: 'memory:', defaultJobOptions: null }]],
-    ['OPTION_UNSUPPORTED', ['x', { connection: 'memory:', streams: {} }]],
+    ['OPTION_UNSUPPORTED', ['x', { connection: 'memory:', redis: {} }]],
     ['INVALID_OPTION', ['x', { connection: 'memory:', telemetry: {} }]],
     ...[Number.NaN, 0, -1, 1.5, 1e300, '5', null, {}].map((addTimeoutMs): [string, unknown[]] => [
       'INVALID_OPTION',
