@@ -1,7 +1,7 @@
 // Adds jobs with parents or children, in any queues, as a whole or not at all. The steps in the queue of the call are one script
 // (lua/add-family.lua). Steps in other queues follow as messages, after the links to their jobs are written: a parent never misses a child.
 import { randomBytes, randomUUID } from 'node:crypto';
-import { isSameJob, type JobRef, type ParentLink, refKey } from '../../job/family.js';
+import { type JobRef, type ParentLink, refKey } from '../../job/family.js';
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
 import { readExtras } from '../marks.js';
@@ -29,6 +29,14 @@ interface Step {
   texts: Argument[];
   /** The step belongs to a job whose id the queue of the call counts up, so it is not put off. */
   isNow?: boolean;
+  /** The job that the step adds. */
+  member?: Member;
+}
+
+/** The steps that one script takes, and the messages that it sends after them. Those to one queue arrive in their order. */
+interface Bite {
+  steps: Step[];
+  sends: [queue: string, bites: Bite[]][];
 }
 
 interface Member {
@@ -44,23 +52,24 @@ export function isOfFamily({ queue, parents, waitsForChildren }: NewJob): boolea
 }
 
 export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]> {
-  const members = jobs.map((job) => memberOf(queue, job, jobs.length > STEPS_AT_ONCE));
+  const members = membersOf(queue, jobs);
   const known = new Known(parts);
-  const first = stage(queue, stepsOf(members, known));
-  const here = new Set(first.taken.map(({ gives }) => gives));
+  const allSteps = stepsOf(members);
+  const [first = { steps: [], sends: [] }, ...rest] = planOf(queue, allSteps);
+  first.sends.push([queue, rest]);
+  const here = new Set(first.steps.map(({ gives }) => gives));
   const away = members.filter(({ ref }) => !here.has(refKey(ref)));
   // If the script does not take all steps in its queue, it does not look for all parents there.
-  const isLong = first.later.some(([name]) => name === queue);
   await known.find([
     ...away.map(({ ref }) => ref),
-    ...outerParents(members).filter((parent) => isLong || parent.queue !== queue),
+    ...outerParents(members).filter((parent) => rest.length > 0 || parent.queue !== queue),
   ]);
   await known.find(away.flatMap((member) => known.otherParents(member)));
   /** Jobs of other queues that the script has asked for. */
   const asked: JobRef[] = [];
   for (;;) {
-    const steps = textsOf(stage(queue, stepsOf(members, known)));
-    const args = [...headOf(call, queue, members, here, known, asked.length), ...known.texts(asked), ...steps];
+    for (const { member, texts } of allSteps) if (member !== undefined) texts[texts.length - 1] = modeOf(member, known);
+    const args = [...headOf(call, queue, members, here, known, asked.length), ...known.texts(asked), ...textsOf(first)];
     const reply = String(await parts.run('add-family', queue, args));
     if (!reply.startsWith(ASKS)) return finish(parts, queue, members, reply);
     asked.push(...reply.slice(1).split('\0').map(readRef));
@@ -103,6 +112,12 @@ async function finish(parts: Parts, queue: string, members: Member[], reply: str
   return replies;
 }
 
+function membersOf(queue: string, jobs: NewJob[]): Member[] {
+  const steps = jobs.reduce((sum, { parents = [] }) => sum + 1 + parents.length, 0);
+  const isMuch = jobs.length > STEPS_AT_ONCE || steps > 2 * STEPS_AT_ONCE;
+  return jobs.map((job) => memberOf(queue, job, isMuch));
+}
+
 function memberOf(queue: string, job: NewJob, isOfMany: boolean): Member {
   const parents = job.parents ?? [];
   const isFar = parents.some((parent) => parent.queue !== queue);
@@ -119,20 +134,34 @@ function outerParents(members: Member[]): JobRef[] {
   return members.flatMap(({ parents }) => parents.filter((parent) => !own.has(refKey(parent))));
 }
 
-/** Returns the steps of all jobs: the links of a job, then the job. */
-function stepsOf(members: Member[], known: Known): Step[] {
+/**
+ * Returns the steps of all jobs: the links of a job, then the job. The links of a job with several parents follow these at once: a parent
+ * whose links come in a later bite has to be held.
+ */
+function stepsOf(members: Member[]): Step[] {
   const bond = randomBytes(9).toString('base64url');
-  return members.flatMap((member, index) => {
+  const before = new Map<string, Step[]>();
+  const lists = members.map((member, index) => {
     const { ref, job, parents, hasId } = member;
     const id = hasId ? ref.id : '';
+    const list: Step[] = [];
     const links = parents.map((parent): Step => {
       const texts = [LINK, parent.id, ref.queue, id, bond, index + 1];
-      return { queue: parent.queue, needs: [refKey(parent)], gives: `${refKey(ref)}\n${refKey(parent)}`, texts, isNow: !hasId };
+      const step = { queue: parent.queue, needs: [refKey(parent)], gives: `${refKey(ref)}\n${refKey(parent)}`, texts, isNow: !hasId };
+      ((parents.length > 1 && before.get(refKey(parent))) || list).push(step);
+      return step;
     });
-    const mode = `${job.shares === true ? 1 : 0}${job.waitsForChildren === true ? 1 : 0}${known.goneParents(member).join('\n\n')}`;
-    const texts = ['e', id, flagsOf(job), jobText(job), extraText(withBonds(job, bond)), mode];
-    return [...links, { queue: ref.queue, needs: links.map(({ gives }) => gives), gives: refKey(ref), texts, isNow: !hasId }];
+    const texts = ['e', id, flagsOf(job), jobText(job), extraText(withBonds(job, bond)), ''];
+    list.push({ queue: ref.queue, needs: links.map(({ gives }) => gives), gives: refKey(ref), texts, isNow: !hasId, member });
+    if (!before.has(refKey(ref))) before.set(refKey(ref), list);
+    return list;
   });
+  return lists.flat();
+}
+
+function modeOf(member: Member, known: Known): string {
+  const { shares, waitsForChildren } = member.job;
+  return `${shares === true ? 1 : 0}${waitsForChildren === true ? 1 : 0}${known.goneParents(member).join('\n\n')}`;
 }
 
 /** The stored parents also hold their bonds: see lua/shared/family-ends.lua. */
@@ -141,54 +170,50 @@ function withBonds(job: NewJob, bond: string): NewJob {
   return { ...job, parents: job.parents.map((parent) => Object.assign({ ...parent }, { n: bond })) };
 }
 
-interface Stage {
-  taken: Step[];
-  /** Steps that go to other queues. Lists do not depend on each other. */
-  later: [queue: string, steps: Step[]][];
-}
-
-/** Takes the steps that are possible in a queue now, at most STEPS_AT_ONCE, and groups the others. */
-function stage(queue: string, steps: Step[]): Stage {
+/** Takes the steps that are possible in a queue in bites. The others go to their queues with the bite that makes them possible. */
+function planOf(queue: string, steps: Step[]): Bite[] {
+  const most = steps.some(({ isNow }) => isNow === true) ? Number.POSITIVE_INFINITY : STEPS_AT_ONCE;
   const open = new Set(steps.map(({ gives }) => gives));
-  const taken: Step[] = [];
+  const places = new Map<string, number>();
   const left: Step[] = [];
+  let last: Bite = { steps: [], sends: [] };
+  const bites = [last];
   for (const step of steps) {
-    const hasRoom = taken.length < STEPS_AT_ONCE || step.isNow === true;
-    if (hasRoom && step.queue === queue && step.needs.every((need) => !open.has(need))) {
-      taken.push(step);
-      open.delete(step.gives);
-    } else left.push(step);
+    if (step.queue !== queue || step.needs.some((need) => open.has(need))) {
+      left.push(step);
+      continue;
+    }
+    if (last.steps.length === most) bites.push((last = { steps: [], sends: [] }));
+    last.steps.push(step);
+    open.delete(step.gives);
+    places.set(step.gives, bites.length - 1);
   }
-  const held = heldParents(queue, taken, left);
-  const later = grouped(left);
-  if (held.length > 0)
-    later.push([queue, held.map((id): Step => ({ queue, needs: [], gives: '', texts: ['u', id, '', '', '', ''] }))]);
-  const holds = held.map((id): Step => ({ queue, needs: [], gives: '', texts: ['h', id, '', '', '', ''] }));
-  return { taken: [...taken, ...holds], later };
+  holdParents(queue, bites, places);
+  const lists = new Map<string, { bite: Bite; queue: string; steps: Step[] }>();
+  for (const part of connected(left)) {
+    const to = part[0]?.queue ?? '';
+    let place = 0;
+    for (const { needs } of part) for (const need of needs) place = Math.max(place, places.get(need) ?? 0);
+    const list = lists.get(`${place}\n${to}`) ?? { bite: bites[place] as Bite, queue: to, steps: [] };
+    list.steps.push(...part);
+    lists.set(`${place}\n${to}`, list);
+  }
+  for (const list of lists.values()) list.bite.sends.push([list.queue, planOf(list.queue, list.steps)]);
+  return bites;
 }
 
-/** Returns the parents in a queue that exist now, and that later steps of the same queue link to further children. */
-function heldParents(queue: string, taken: Step[], left: Step[]): string[] {
-  if (taken.length < STEPS_AT_ONCE) return [];
-  const open = new Set(left.map(({ gives }) => gives));
-  const links = left.filter(
-    (step) => step.queue === queue && step.texts[0] === LINK && step.needs.every((need) => !open.has(need)),
-  );
-  return [...new Set(links.map(({ texts }) => String(texts[1])))];
-}
-
-/** Groups steps into lists that do not depend on each other. The first step of each list is possible in its queue. */
-function grouped(steps: Step[]): [queue: string, steps: Step[]][] {
-  const lists = new Map<string, Step[][]>();
-  for (const part of connected(steps)) {
-    const queue = part[0]?.queue ?? '';
-    const known = lists.get(queue) ?? [];
-    const last = known.at(-1);
-    if (last !== undefined && last.length + part.length <= STEPS_AT_ONCE) last.push(...part);
-    else known.push([...part]);
-    lists.set(queue, known);
+/** Holds the parents that later bites link to further children, until the last of these. */
+function holdParents(queue: string, bites: Bite[], places: Map<string, number>): void {
+  const ends = new Map<string, number>();
+  bites.forEach(({ steps }, place) => {
+    for (const { texts } of steps) if (texts[0] === LINK) ends.set(String(texts[1]), place);
+  });
+  for (const [id, end] of ends) {
+    const start = places.get(refKey({ queue, id })) ?? 0;
+    if (end === start) continue;
+    bites[start]?.steps.push({ queue, needs: [], gives: '', texts: ['h', id, '', '', '', ''] });
+    bites[end]?.steps.push({ queue, needs: [], gives: '', texts: ['u', id, '', '', '', ''] });
   }
-  return Array.from(lists).flatMap(([queue, parts]) => parts.map((part): [string, Step[]] => [queue, part]));
 }
 
 /** Splits steps into parts that do not depend on each other, each in the order of the steps. */
@@ -217,9 +242,10 @@ function connected(steps: Step[]): Step[][] {
   return [...parts.values()];
 }
 
-function textsOf({ taken, later }: Stage): Argument[] {
-  const sent = later.flatMap(([queue, steps]): Argument[] => ['n', queue, messageOf(textsOf(stage(queue, steps))), '', '', '']);
-  return [...taken.flatMap(({ texts }) => texts), ...sent];
+function textsOf({ steps, sends }: Bite): Argument[] {
+  const texts = steps.flatMap((step) => step.texts);
+  for (const [queue, bites] of sends) for (const bite of bites) texts.push('n', queue, messageOf(textsOf(bite)), '', '', '');
+  return texts;
 }
 
 /** Packs the texts of steps into a message: see lua/shared/family-steps.lua. */
@@ -266,8 +292,10 @@ class Known {
   /** Returns the parents of a job that exists, other than those that it is given. */
   otherParents({ ref, job, parents }: Member): ParentLink[] {
     if (parents.length === 0 || job.shares === true) return [];
-    const found = this.#found.get(refKey(ref));
-    return (found?.parents ?? []).filter((parent) => !parents.some((given) => isSameJob(given, parent)));
+    const others = this.#found.get(refKey(ref))?.parents ?? [];
+    if (others.length === 0) return [];
+    const given = new Set(parents.map(refKey));
+    return others.filter((parent) => !given.has(refKey(parent)));
   }
 
   /** Returns those of its other parents that do not exist. */
