@@ -143,7 +143,8 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
   async #store(nodes: DraftNode[], transaction: object | undefined): Promise<Map<DraftNode, JobRecord>> {
     const [root] = nodes;
     const queue = root?.job.parents?.[0]?.queue ?? root?.job.queue ?? '';
-    const jobs = nodes.map(({ job }) => (isAlone(nodes) ? ownJob(job) : job));
+    const alone = isAlone(nodes);
+    const jobs = nodes.map(({ job }) => (alone ? ownJob(job) : job));
     checkBytes(jobs);
     const replies = checkAdded(jobs, await this.#batcher.addFamily(jobs, queue, transaction));
     const known = new Map<DraftNode, JobRecord>();

@@ -48,11 +48,9 @@ local function check()
     elseif kind == 'e' then
       number = number + 1
       local job = here[number]
-      local marks, fields = family.parse(d ~= '' and d or nil)
-      local given = family.parentsOf(marks, fields)
       if a ~= '' then before[a] = true end
-      if a ~= '' and #given > 0 and e:sub(1, 1) == '0' and not refused[job] then
-        for _, other in ipairs(otherParents(a, given, e)) do
+      if a ~= '' and family.has(family.marksIn(d), CHILD) and e:sub(1, 1) == '0' and not refused[job] then
+        for _, other in ipairs(otherParents(a, family.parentsOf(family.parse(d)), e)) do
           if isLiving(other) then refused[job] = 'q' end
         end
       end
@@ -116,8 +114,9 @@ else
   reply = wholeReply(function(i) return replies[i] end)
 end
 writeCounts()
-call('SET', memory, seq .. ',' .. reply, 'PX', ADD_REMEMBERED_MS)
 flushPlaces()
-save()
+-- A repeated call waits for the delivery too.
 for _, name in ipairs(receivers() or {}) do reply = reply .. '\0o' .. name end
+call('SET', memory, seq .. ',' .. reply, 'PX', ADD_REMEMBERED_MS)
+save()
 return reply

@@ -52,7 +52,7 @@ if ARGV[2] == '1' then
   settings = (hasMessages or hasGroups) and { $each{settings # = 0} } or nil
   for _, name in ipairs(limits and { 'groupActive', 'groupMax', 'groupMs' } or {}) do settings[name] = limits[name] end
   set('layout', hasMessages and 6 or hasGroups and 5 or call('EXISTS', key('extra')) == 0 and 1 or 2)
-  call('UNLINK', key('kin'))
+  call('UNLINK', key('kin'), key('own-name'))
   -- A message that was applied may still arrive once more.
   call('PEXPIRE', key('inbox'), ADD_REMEMBERED_MS)
   offer()

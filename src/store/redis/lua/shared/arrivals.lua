@@ -2,6 +2,8 @@
 -- Messages, by letter (see outbox.lua). The child or parent that a message does not name is in the sending queue.
 --   c   parent, bond, child, instruction (see family-ends.lua), text   the child has ended or was removed
 --   o   parent, bond, child                                             the finished child waits again
+--   d   number, letter and texts of c or o                              as these, with the number of an earlier message
+--   t   key, number, child, state (c, f, r or o), text                  goes on telling the parents of a child (own queue)
 --   x   child, parent, 1 or 0                                           parts the child from the parent; 1: removes it, if it has no other parent
 --   w   parent, key                                                     goes on parting children from a removed parent (own queue)
 --   b   a list of steps (see family-steps.lua)                          adds jobs and links
@@ -114,17 +116,28 @@ function arrivals.o(sender, number, body)
   family.noteKin(sender ~= family.name and sender)
 end
 
+function arrivals.d(sender, _, body)
+  local number, letter, texts = match(body, '^(%d+)%z(%a)%z(.*)$')
+  return arrivals[letter](sender, number, texts)
+end
+
+function arrivals.t(_, _, body)
+  family.tellNext(match(body, '^([^%z]*)%z(%d+)%z([^%z]*)%z(%a)%z(.*)$'))
+  return 100
+end
+
 function arrivals.x(sender, _, body)
   local id, parent, removes = match(body, '^([^%z]*)%z([^%z]*)%z(%d)$')
   local job = find(id)
   if not job then return end
-  local marks, fields = family.read(id)
-  local left = {}
+  local extra = call('HGET', key('extra'), id) or ''
+  local marks, fields = family.parse(extra)
+  local left, work = {}, 1 + floor(#extra / LONG_EXTRA * 5)
   for _, known in ipairs(family.parentsOf(marks, fields)) do
     if not family.isSame(known, { queue = sender, id = parent }) then left[#left + 1] = known end
   end
   family.setParents(id, marks, fields, left)
-  if removes == '0' or #left > 0 or job.state == 'a' then return end
+  if removes == '0' or #left > 0 or job.state == 'a' then return work end
   tell(1, 'V', id, STATES[job.state])
   family.partsChildren[id] = true
   remove(job)

@@ -17,6 +17,8 @@ local DIGITS = format('%d', 2 ^ 40) == '1099511627776' and '%d' or '%.0f'
 -- Limits that several parts share: the events that a queue keeps; the length in bytes up to which the texts of claimed jobs are joined;
 -- and how long the last add of a caller is remembered.
 local EVENTS_KEPT, SHORT, ADD_REMEMBERED_MS = 10000, 65536, 15 * 60 * 1000
+-- The length in bytes from which the extras of a job are not read as a whole to tell its parents: see family-ends.lua.
+local LONG_EXTRA = 8192
 -- Limits in bytes (see budget.ts): a reply, a value that is copied into an event, and half of the event log.
 local REPLY_BYTES, EVENT_VALUE_BYTES, EVENTS_SEGMENT = 4194304, 4096, 4194304
 -- Replaces a value in an event if the value is too large. It cannot be confused with a value, because no JSON text of Holdfast ends in

@@ -7,6 +7,8 @@
 --                    before. #q: the queues of the children, with LF between
 --   kids:<id>        the children of a parent, in the order of their bytes
 --   parting:<n>      the children of a removed parent whose removal is not finished
+--   telling:<n>      the parents that a job with many has still to tell of its end, a list of JSON texts
+--   own-name         the name of a queue in which a job has had many parents
 --   waiting-children   jobs by the tick at which they began to wait for their children
 -- The extras of a child hold its parents (p), each with its bond (n).
 local LINK_LETTERS = { processed = 'd', failed = 'f', ignored = 'i', removed = 'r' }
@@ -19,20 +21,62 @@ local function lettersOf(instruction)
   return LINK_LETTERS[instruction.link] .. (instruction.release == 'now' and 'n' or 'w') .. (instruction.doom and '1' or '0')
 end
 
--- Notifies a parent of the end of a child. state: c or f. Returns false if the failure has no instruction.
-function family.tellEnd(parent, id, state, text)
-  local letters = state == 'c' and COMPLETED or parent.onFailure and lettersOf(parent.onFailure)
-  if letters then family.send(parent.queue, 'c', parent.id, parent.n, id, letters, text) end
-  return letters
+-- Notifies a parent of the end of a child. state: c completed, f failed, r removed, o waits again. number: nil, or that of an earlier message
+-- which this one stands for. Returns false if the failure has no instruction.
+local function tellParent(parent, id, state, text, number)
+  local texts = { 'o', parent.id, parent.n, id }
+  if state ~= 'o' then
+    local letters = state == 'c' and COMPLETED or state == 'r' and REMOVED or parent.onFailure and lettersOf(parent.onFailure)
+    if not letters then return false end
+    texts = { 'c', parent.id, parent.n, id, letters, text }
+  end
+  if number then texts = { 'd', number, unpack(texts) } end
+  family.sendText(parent.queue, concat(texts, '\0'))
+  return true
 end
+family.tellEnd = tellParent
 
 -- Notifies a parent that its link is to be removed, if it is pending.
-function family.tellRemoval(parent, id) family.send(parent.queue, 'c', parent.id, parent.n, id, REMOVED, '') end
+function family.tellRemoval(parent, id) tellParent(parent, id, 'r', '') end
+
+-- Notifies the next parents of a list, and the others with a message to the own queue.
+function family.tellNext(list, number, id, state, text)
+  local parents = call('LPOP', key(list))
+  for _, parent in ipairs(parents and cjson.decode(parents).p or {}) do tellParent(parent, id, state, text, number) end
+  if call('EXISTS', key(list)) == 1 then family.send(family.name, 't', list, number, id, state, text) end
+end
+
+-- Cuts the parents out of long extras, in texts of about LONG_EXTRA bytes. A parent ends where `},{"` and a letter follow: within a JSON string,
+-- the quote would end the string, and no letter follows then.
+local function cutParents(extra)
+  local parts, first = {}, string.find(extra, '"p":[{"', 1, true) + 5
+  while first do
+    local last = string.find(extra, '},{"%a', first + LONG_EXTRA)
+    parts[#parts + 1] = '{"p":[' .. (last and extra:sub(first, last) .. ']}' or extra:sub(first))
+    first = last and last + 2
+  end
+  return parts
+end
+
+-- Notifies all parents of a job. Returns false if one of them is not told, or may not be.
+local function tellParents(id, extra, state, text)
+  if not has(family.marksIn(extra), CHILD) then return true end
+  local own = #extra > LONG_EXTRA and call('GET', key('own-name'))
+  if own then
+    -- The job may be gone, or have other parents, before all are told. The number puts its later messages behind this one.
+    local number = digits(ticks(1))
+    family.name = own
+    many('RPUSH', key('telling:' .. number), cutParents(extra))
+    family.tellNext('telling:' .. number, number, id, state, text)
+    return state ~= 'f'
+  end
+  local all = true
+  for _, parent in ipairs(family.parentsOf(family.parse(extra))) do all = tellParent(parent, id, state, text) and all end
+  return all
+end
 
 -- Notifies the parents that a finished child waits again.
-function family.reopened(id)
-  for _, parent in ipairs(family.parentsOf(family.read(id))) do family.send(parent.queue, 'o', parent.id, parent.n, id) end
-end
+function family.reopened(id) tellParents(id, call('HGET', key('extra'), id), 'o', '') end
 
 -- informed: children whose parents know of their end, so that a removal in the same script need not be told.
 local informed = {}
@@ -40,16 +84,17 @@ local informed = {}
 -- Does what the end of a job means for other queues. how: state (c or f), text (the result or the reason), made, token of the run, and
 -- whether the job was cancelled: then it sends no letter.
 function family.ended(id, extra, how)
-  local marks, fields = family.parse(extra)
+  local marks = family.marksIn(extra)
   if has(marks, DOOMED) then
-    marks, fields.x = marks - DOOMED, nil
-    family.write(id, marks, fields)
+    local _, fields = family.parse(extra)
+    fields.x = nil
+    extra = family.write(id, marks - DOOMED, fields)
   end
-  if how.state == 'f' and has(marks, LETTER) and not how.isCancelled then family.sendLetter(id, fields.l, how) end
-  informed[id] = true
-  for _, parent in ipairs(family.parentsOf(marks, fields)) do
-    if not family.tellEnd(parent, id, how.state, how.text) then informed[id] = nil end
+  if how.state == 'f' and has(marks, LETTER) and not how.isCancelled then
+    local _, fields = family.parse(extra)
+    family.sendLetter(id, fields.l, how)
   end
+  informed[id] = tellParents(id, extra, how.state, how.text) or nil
 end
 
 -- Parts children from a removed parent. The first ones go at once, the others with messages to the own queue.
@@ -77,10 +122,8 @@ family.partsChildren = {}
 function family.erased(ids, extras)
   for i = 1, #ids do
     if extras[i] then
-      local id, marks, fields = ids[i], family.parse(extras[i])
-      if not informed[id] then
-        for _, parent in ipairs(family.parentsOf(marks, fields)) do family.tellRemoval(parent, id) end
-      end
+      local id, marks = ids[i], family.marksIn(extras[i])
+      if not informed[id] then tellParents(id, extras[i], 'r', '') end
       if has(marks, PARENT) then
         if family.partsChildren[id] then family.part(id, key('kids:' .. id)) end
         call('UNLINK', key('kids:' .. id), key('links:' .. id))

@@ -47,11 +47,11 @@ end
 
 -- Returns the parents of a job that exists, other than those of the step and those that are known to be gone.
 local function otherParents(id, given, mode)
-  local others, gone = {}, '\n\n' .. mode:sub(3) .. '\n\n'
+  local others, gone, isGiven = {}, '\n\n' .. mode:sub(3) .. '\n\n', {}
+  for i = 1, #given do isGiven[given[i].queue .. '\n' .. given[i].id] = true end
   for _, known in ipairs(family.parentsOf(family.read(id))) do
-    local isGiven = string.find(gone, '\n\n' .. known.queue .. '\n' .. known.id .. '\n\n', 1, true)
-    for i = 1, #given do isGiven = isGiven or family.isSame(known, given[i]) end
-    if not isGiven then others[#others + 1] = known end
+    local name = known.queue .. '\n' .. known.id
+    if not isGiven[name] and not string.find(gone, '\n\n' .. name .. '\n\n', 1, true) then others[#others + 1] = known end
   end
   return others
 end
@@ -75,10 +75,10 @@ local function adopt(job, given, mode)
   end
   local marks, fields = family.read(id)
   local parents = family.parentsOf(marks, fields)
-  local ended = {}
+  local ended, byName = {}, {}
+  for _, known in ipairs(parents) do byName[known.queue .. '\n' .. known.id] = known end
   for _, parent in ipairs(given) do
-    local same
-    for _, known in ipairs(parents) do same = same or family.isSame(known, parent) and known end
+    local same = byName[parent.queue .. '\n' .. parent.id]
     if same then same.n = parent.n else parents[#parents + 1] = parent end
     ended[#ended + 1] = same or parent
   end
@@ -114,14 +114,15 @@ local function enterMember(id, flags, text, extra, mode)
   local known = find(id)
   if known then
     tell(1, 'U', id)
-    local marks, fields = family.parse(extra ~= '' and extra or nil)
-    local given = family.parentsOf(marks, fields)
+    local given = family.parentsOf(family.parse(extra ~= '' and extra or nil))
     if #given > 0 then adopt(known, given, mode) end
     return false
   elseif mode:sub(2, 2) == '1' then
     enterParent(id, flags, text, extra)
+    family.noteLong(extra)
   elseif extra ~= '' then
     enterMarked(id, flags, text, extra)
+    family.noteLong(extra)
   else
     call('HSET', key('run'), id, enter(id, flags, text))
     call('HSET', key('job'), id, text)

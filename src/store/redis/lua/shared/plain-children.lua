@@ -20,7 +20,7 @@ if fits and children then
   for i = 1, size do
     local extra = children[i] and extras[i]
     if children[i] and extra ~= lastExtra then
-      local isRead, fields = pcall(cjson.decode, extra and extra:sub(1, 2) == '2,' and extra:sub(3))
+      local isRead, fields = pcall(cjson.decode, extra and #extra <= LONG_EXTRA and extra:sub(1, 2) == '2,' and extra:sub(3))
       parents, targets, lastExtra = isRead and fields.p, {}, extra
       fits = parents ~= nil and parents ~= false
       if not fits then break end
