@@ -9,6 +9,7 @@ import { flagsOf, readAdded } from './add.js';
 import type { Argument } from './driver/driver.js';
 import { extraText, jobText } from './record.js';
 import type { Parts } from './state/parts.js';
+import type { Pair, Routes } from './state/relays.js';
 
 /** Steps that one script takes. The queue sends the rest to itself. */
 const STEPS_AT_ONCE = 100;
@@ -71,7 +72,7 @@ export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], cal
     for (const { member, texts } of allSteps) if (member !== undefined) texts[texts.length - 1] = modeOf(member, known);
     const args = [...headOf(call, queue, members, here, known, asked.length), ...known.texts(asked), ...textsOf(first)];
     const reply = String(await parts.run('add-family', queue, args));
-    if (!reply.startsWith(ASKS)) return finish(parts, queue, members, reply);
+    if (!reply.startsWith(ASKS)) return finish(parts, queue, members, reply, { levels: levelsOf(queue, [first]), steps: allSteps.length });
     asked.push(...reply.slice(1).split('\0').map(readRef));
     await known.find(asked);
   }
@@ -105,9 +106,9 @@ function headOf(
   return [caller, seq, queue, refusals, (texts.length - 1) / 2, knownSize, ...texts];
 }
 
-async function finish(parts: Parts, queue: string, members: Member[], reply: string): Promise<AddReply[]> {
+async function finish(parts: Parts, queue: string, members: Member[], reply: string, routes: Routes): Promise<AddReply[]> {
   if (/^[nd]/.test(reply)) parts.registry.ensure(queue);
-  const replies = await readAdded(parts, queue, reply);
+  const replies = await readAdded(parts, queue, reply, routes);
   for (const name of new Set([queue, ...members.map(({ ref }) => ref.queue)])) parts.wake.sent(name);
   return replies;
 }
@@ -195,11 +196,34 @@ function planOf(queue: string, steps: Step[]): Bite[] {
     let place = 0;
     for (const { needs } of part) for (const need of needs) place = Math.max(place, places.get(need) ?? 0);
     const list = lists.get(`${place}\n${to}`) ?? { bite: bites[place] as Bite, queue: to, steps: [] };
-    list.steps.push(...part);
+    for (const step of part) list.steps.push(step);
     lists.set(`${place}\n${to}`, list);
   }
   for (const list of lists.values()) list.bite.sends.push([list.queue, planOf(list.queue, list.steps)]);
   return bites;
+}
+
+/** Returns the ways of the messages: first those that the script sends, then those that these send, and so on. */
+function levelsOf(queue: string, bites: Bite[]): Pair[][] {
+  const levels: Pair[][] = [];
+  for (let from = new Map([[queue, bites]]); from.size > 0; ) {
+    const pairs: Pair[] = [];
+    const next = new Map<string, Bite[]>();
+    for (const [sender, sent] of from) {
+      const receivers = new Set<string>();
+      for (const [to, list] of sent.flatMap(({ sends }) => sends)) {
+        if (list.length === 0) continue;
+        receivers.add(to);
+        const known = next.get(to);
+        if (known === undefined) next.set(to, [...list]);
+        else for (const bite of list) known.push(bite);
+      }
+      for (const to of receivers) pairs.push({ from: sender, to });
+    }
+    if (pairs.length > 0) levels.push(pairs);
+    from = next;
+  }
+  return levels;
 }
 
 /** Holds the parents that later bites link to further children, until the last of these. */

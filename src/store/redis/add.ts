@@ -6,6 +6,7 @@ import type { Argument } from './driver/driver.js';
 import { marksOf } from '../marks.js';
 import { extraText, freeText, jobText } from './record.js';
 import type { Parts } from './state/parts.js';
+import type { Routes } from './state/relays.js';
 
 export async function add(parts: Parts, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
   const args: Argument[] = [caller, seq, jobs.length];
@@ -52,8 +53,11 @@ const STATUSES: Record<string, AddReply['status']> = {
 /** Stands before the name of a queue that got messages. */
 const SENT_TO = 'o';
 
-/** Reads a reply: first,count if all ids were counted up, as in most calls; else a letter and the id of each job. */
-export function readAdded(parts: Parts, queue: string, reply: string): AddReply[] | Promise<AddReply[]> {
+/**
+ * Reads a reply: first,count if all ids were counted up, as in most calls; else a letter and the id of each job.
+ * `routes`: of an add that waits for its messages.
+ */
+export function readAdded(parts: Parts, queue: string, reply: string, routes?: Routes): AddReply[] | Promise<AddReply[]> {
   if (isDigit(reply)) {
     const comma = reply.indexOf(',');
     const first = Number(reply.slice(0, comma));
@@ -66,7 +70,9 @@ export function readAdded(parts: Parts, queue: string, reply: string): AddReply[
   const sentTo = items.filter((item) => item.startsWith(SENT_TO)).map((item) => item.slice(1));
   const added = items.filter((item) => !item.startsWith(SENT_TO));
   const replies = added.map((item): AddReply => ({ id: item.slice(1), status: STATUSES[item.charAt(0)] ?? 'added' }));
-  return sentTo.length === 0 ? replies : parts.relays.after(queue, sentTo).then(() => replies);
+  if (sentTo.length === 0) return replies;
+  const delivery = routes === undefined ? parts.relays.after(queue, sentTo) : parts.relays.afterAdd(routes);
+  return delivery.then(() => replies);
 }
 
 function isDigit(text: string): boolean {

@@ -33,9 +33,16 @@ export interface RelaysOptions {
   isCluster: () => boolean;
 }
 
-interface Pair {
+export interface Pair {
   from: string;
   to: string;
+}
+
+/** The ways of the messages of an add. */
+export interface Routes {
+  levels: Pair[][];
+  /** How many steps the messages hold at most. */
+  steps: number;
 }
 
 interface Delivered {
@@ -48,7 +55,7 @@ interface Delivered {
 export class Relays {
   readonly #options: RelaysOptions;
   /** The delivery between two queues that runs now, and the one that follows it. */
-  readonly #running = new Map<string, { now: Promise<void>; next?: Promise<void> }>();
+  readonly #running = new Map<string, { now: Promise<boolean>; next?: Promise<boolean> }>();
   /** By queue: its name, and the names and tags of the queues in the same slot that it has sent messages to. */
   readonly #near = new Map<string, string[]>();
 
@@ -58,15 +65,36 @@ export class Relays {
 
   /** Delivers messages that a call has just written. Does not fail: any process can deliver what is left, later. */
   async after(from: string, receivers: string[]): Promise<void> {
-    for (const to of receivers) {
-      this.#options.registry.ensure(to);
-      this.#noteNear({ from, to });
-    }
-    const delivery = Promise.all(receivers.map((to) => this.#soon({ from, to })));
+    const pairs = receivers.map((to): Pair => ({ from, to }));
+    const delivery = this.#settle(pairs, 1);
     await within(
       PATIENCE_MS,
       delivery.catch(() => undefined),
     );
+  }
+
+  /**
+   * Does the same for an add, and waits until the messages are applied, by whatever process: its caller may look at the jobs.
+   */
+  async afterAdd({ levels, steps }: Routes): Promise<void> {
+    try {
+      // The messages of a level are written when those of the level before are applied.
+      for (const pairs of levels) await this.#settle(pairs, 1 + Math.ceil(steps / MOST_STEPS));
+    } catch {
+      // Any process can deliver what is left.
+    }
+  }
+
+  /** `rounds`: a queue that still has messages after them is busy with those of others. */
+  async #settle(pairs: Pair[], rounds: number): Promise<void> {
+    for (const pair of pairs) {
+      this.#options.registry.ensure(pair.to);
+      this.#noteNear(pair);
+    }
+    const deliver = async (pair: Pair): Promise<void> => {
+      for (let round = 0; round < rounds; round += 1) if (await this.#soon(pair)) return;
+    };
+    await Promise.all(pairs.map(deliver));
   }
 
   /** Writes what lua/shared/plain-children.lua needs to tell parents in the same step. Queues that send no messages need nothing. */
@@ -142,7 +170,7 @@ export class Relays {
    * Delivers what is in the outbox from now on. Calls that come while a delivery runs share the next one: it begins after they have written
    * their messages.
    */
-  #soon(pair: Pair): Promise<void> {
+  #soon(pair: Pair): Promise<boolean> {
     const name = `${pair.from}\n${pair.to}`;
     const running = this.#running.get(name);
     if (running === undefined) return this.#start(name, pair);
@@ -153,7 +181,7 @@ export class Relays {
     return running.next;
   }
 
-  #start(name: string, pair: Pair): Promise<void> {
+  #start(name: string, pair: Pair): Promise<boolean> {
     const now = this.#follow(pair).finally(() => {
       if (this.#running.get(name)?.now === now) this.#running.delete(name);
     });
@@ -161,12 +189,12 @@ export class Relays {
     return now;
   }
 
-  /** Delivers all messages of a pair, and those that they cause in turn. */
-  async #follow(first: Pair): Promise<void> {
+  /** Delivers all messages of a pair, and those that they cause in turn. Returns false if it has stopped before. */
+  async #follow(first: Pair): Promise<boolean> {
     const pairs = [first];
     for (let step = 0; step < MOST_STEPS; step += 1) {
       const pair = pairs[0];
-      if (pair === undefined) return;
+      if (pair === undefined) return true;
       const { count, more, sentTo } = await this.#deliver(pair, WORK_AT_ONCE);
       for (const to of sentTo) {
         this.#options.registry.ensure(to);
@@ -174,6 +202,7 @@ export class Relays {
       }
       if (!more || count === 0) pairs.shift();
     }
+    return false;
   }
 
   #deliver(pair: Pair, most: number): Promise<Delivered> {
