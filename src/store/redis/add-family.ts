@@ -3,6 +3,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type JobRef, type ParentLink, refKey } from '../../job/family.js';
 import type { NewJob } from '../../job/record.js';
+import { setImmediate } from '../../runtime/timers.js';
 import type { AddReply, Call } from '../contract/index.js';
 import { readExtras } from '../marks.js';
 import { flagsOf, readAdded } from './add.js';
@@ -13,6 +14,8 @@ import type { Pair, Routes } from './state/relays.js';
 
 /** Steps that one script takes. The queue sends the rest to itself. */
 const STEPS_AT_ONCE = 100;
+/** A family of more steps lets others use the event loop between the parts of the work on it. */
+const PAUSED_FROM = 1_000;
 /** Jobs that one script looks for. */
 const FOUND_AT_ONCE = 500;
 const LINK = 'k';
@@ -56,8 +59,14 @@ export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], cal
   const members = membersOf(queue, jobs);
   const known = new Known(parts);
   const allSteps = stepsOf(members);
+  // Each part of the work on a large family takes its own turn of the event loop.
+  const pause = async (): Promise<void> => {
+    if (allSteps.length > PAUSED_FROM) await new Promise((resolve) => setImmediate(resolve));
+  };
+  await pause();
   const [first = { steps: [], sends: [] }, ...rest] = planOf(queue, allSteps);
   first.sends.push([queue, rest]);
+  await pause();
   const here = new Set(first.steps.map(({ gives }) => gives));
   const away = members.filter(({ ref }) => !here.has(refKey(ref)));
   // If the script does not take all steps in its queue, it does not look for all parents there.
@@ -70,9 +79,14 @@ export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], cal
   const asked: JobRef[] = [];
   for (;;) {
     for (const { member, texts } of allSteps) if (member !== undefined) texts[texts.length - 1] = modeOf(member, known);
-    const args = [...headOf(call, queue, members, here, known, asked.length), ...known.texts(asked), ...textsOf(first)];
+    const head = headOf(call, queue, members, here, known, asked.length);
+    await pause();
+    const steps = textsOf(first);
+    await pause();
+    const args = [...head, ...known.texts(asked), ...steps];
     const reply = String(await parts.run('add-family', queue, args));
-    if (!reply.startsWith(ASKS)) return finish(parts, queue, members, reply, { levels: levelsOf(queue, [first]), steps: allSteps.length });
+    if (!reply.startsWith(ASKS))
+      return finish(parts, queue, members, reply, { levels: levelsOf(queue, [first]), steps: allSteps.length });
     asked.push(...reply.slice(1).split('\0').map(readRef));
     await known.find(asked);
   }
@@ -148,7 +162,13 @@ function stepsOf(members: Member[]): Step[] {
     const list: Step[] = [];
     const links = parents.map((parent): Step => {
       const texts = [LINK, parent.id, ref.queue, id, bond, index + 1];
-      const step = { queue: parent.queue, needs: [refKey(parent)], gives: `${refKey(ref)}\n${refKey(parent)}`, texts, isNow: !hasId };
+      const step = {
+        queue: parent.queue,
+        needs: [refKey(parent)],
+        gives: `${refKey(ref)}\n${refKey(parent)}`,
+        texts,
+        isNow: !hasId,
+      };
       ((parents.length > 1 && before.get(refKey(parent))) || list).push(step);
       return step;
     });

@@ -41,10 +41,11 @@ function addGraph(name: string, size: number, parentQueue = 'q', childQueue = 'q
   const ids = idsOf(name, size);
   const parents = ids.map((id) => ({ queue: parentQueue, id }));
   const own = parentQueue === 'q' ? {} : { queue: parentQueue };
-  return add(
-    ...ids.map((id) => ({ id, waitsForChildren: true, ...own })),
-    { id: name, parents, ...(childQueue !== 'q' && { queue: childQueue }) },
-  );
+  return add(...ids.map((id) => ({ id, waitsForChildren: true, ...own })), {
+    id: name,
+    parents,
+    ...(childQueue !== 'q' && { queue: childQueue }),
+  });
 }
 
 /** One parent of `size` children. */
@@ -147,13 +148,19 @@ describe('a job with many parents on Redis', () => {
 describe('a job with many children on Redis', () => {
   const CHILDREN = 3_000;
 
-  test.each([['in its queue', undefined], ['in another queue', 'far']])('has all of them %s when the add resolves', async (_title, queue) => {
+  test.each([
+    ['in its queue', undefined],
+    ['in another queue', 'far'],
+  ])('has all of them %s when the add resolves', async (_title, queue) => {
     await addTree('tree', CHILDREN, queue);
     const { counts } = await other.children('q', 'tree', { states: [], limit: 1 });
     expect([counts.pending, (await other.status(queue ?? 'q')).counts.waiting]).toEqual([CHILDREN, CHILDREN]);
   });
 
-  test.each([['in its queue', undefined], ['in another queue', 'far']])('that is cancelled with its children right after the add leaves none %s to run', async (_title, queue) => {
+  test.each([
+    ['in its queue', undefined],
+    ['in another queue', 'far'],
+  ])('that is cancelled with its children right after the add leaves none %s to run', async (_title, queue) => {
     await addTree('tree', CHILDREN, queue);
     await cancelJob(other, 'q', 'tree', 'not needed', { children: true });
     await relay('q', 'far');
