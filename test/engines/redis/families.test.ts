@@ -310,6 +310,6 @@ describe('a queue with families on Redis', () => {
     await family.store.change('parents', ['parent'], { kind: 'remove', children: true });
     await family.relay();
     const left = (await client.keys('{holdfast:*')).map((key) => key.replace(/^.*\}:/, ''));
-    expect(left.filter((key) => /^(links|kids|parting|outbox|kin|extra|run|job|waiting-children)/.test(key))).toEqual([]);
+    expect(left.filter((key) => /^(links|kids|parting|telling|outbox|kin|extra|run|job|waiting-children)/.test(key))).toEqual([]);
   });
 });
