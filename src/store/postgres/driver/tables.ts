@@ -45,6 +45,7 @@ export const MIGRATIONS: readonly string[] = [
   migration('families'),
   migration('steps'),
   NEW_FUNCTIONS,
+  NEW_FUNCTIONS,
 ];
 
 /**

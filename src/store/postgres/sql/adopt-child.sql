@@ -6,37 +6,37 @@
 CREATE FUNCTION adopt_child(_queue int, _id text, _parents jsonb) RETURNS void LANGUAGE plpgsql AS $body$
 DECLARE
   _job record;
-  _known jsonb;
   _fresh jsonb;
 BEGIN
   SELECT state, extras, returnvalue, failed_reason INTO _job FROM jobs WHERE queue = _queue AND id = _id;
-  _known := coalesce(_job.extras::jsonb -> 'p', '[]');
   UPDATE jobs
   SET marks = marks | 2, extras = coalesce(extras::jsonb, '{}') || jsonb_build_object(
-    'p', _known || coalesce(
-      (
-        SELECT jsonb_agg(p ORDER BY n) FROM jsonb_array_elements(_parents) WITH ORDINALITY o(p, n)
-        WHERE NOT EXISTS (
-          SELECT FROM jsonb_array_elements(_known) k WHERE k ->> 'queue' = p ->> 'queue' AND k ->> 'id' = p ->> 'id'
-        )
-      ), '[]'
+    'p', (
+      SELECT jsonb_agg(p ORDER BY n)
+      FROM (
+        SELECT DISTINCT ON (p ->> 'queue', p ->> 'id') p, n
+        FROM jsonb_array_elements(coalesce(_job.extras::jsonb -> 'p', '[]') || _parents) WITH ORDINALITY o(p, n)
+        ORDER BY p ->> 'queue', p ->> 'id', n
+      ) o
     )
   )
   WHERE queue = _queue AND id = _id;
+  SELECT jsonb_agg(p) INTO _fresh
+  FROM jsonb_array_elements(_parents) p, LATERAL (SELECT queue FROM queues WHERE name = p ->> 'queue' OFFSET 0) q
+  WHERE NOT EXISTS (
+    SELECT FROM links l WHERE l.queue = q.queue AND l.parent = p ->> 'id' AND l.child_queue = _queue AND l.child = _id OFFSET 0
+  );
+  IF _fresh IS NULL THEN RETURN; END IF;
   WITH made AS (
     INSERT INTO links (queue, parent, child_queue, child, since, sent)
     SELECT q.queue, p ->> 'id', _queue, _id, m.number, m.number
-    FROM jsonb_array_elements(_parents) p, LATERAL (SELECT queue FROM queues WHERE name = p ->> 'queue' OFFSET 0) q,
+    FROM jsonb_array_elements(_fresh) p, LATERAL (SELECT queue FROM queues WHERE name = p ->> 'queue' OFFSET 0) q,
       (SELECT nextval('messages') AS number) m
     ON CONFLICT (queue, parent, child_queue, child) DO NOTHING RETURNING queue, parent
-  ), counted AS (
-    INSERT INTO families (queue, parent, pending) SELECT queue, parent, 1 FROM made
-    ON CONFLICT (queue, parent) DO UPDATE SET pending = families.pending + excluded.pending
   )
-  SELECT jsonb_agg(p) INTO _fresh
-  FROM made, LATERAL (SELECT name FROM queues WHERE queue = made.queue OFFSET 0) q, jsonb_array_elements(_parents) p
-  WHERE p ->> 'queue' = q.name AND p ->> 'id' = made.parent;
-  IF _fresh IS NOT NULL AND _job.state + 0 IN (4, 5) THEN
+  INSERT INTO families (queue, parent, pending) SELECT queue, parent, 1 FROM made
+  ON CONFLICT (queue, parent) DO UPDATE SET pending = families.pending + excluded.pending;
+  IF _job.state + 0 IN (4, 5) THEN
     PERFORM send_to_parents(
       _queue, json_build_array(kin_of(_id, json_build_object('p', _fresh)::text, _job.state, _job.returnvalue, _job.failed_reason)), false
     );

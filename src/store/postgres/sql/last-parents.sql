@@ -21,19 +21,20 @@ BEGIN
       ) l
     WHERE p ->> 'queue' = _name GROUP BY p ->> 'id'
   ) waiting;
-  _locked := ARRAY(
-    SELECT j.at FROM unnest(_found) o(id),
+  SELECT array_agg(at), array_agg(children) INTO _locked, _counts
+  FROM (
+    SELECT j.at, o.children FROM unnest(_found, _counts) o(id, children),
       LATERAL (
         SELECT ctid AS at FROM jobs j
         WHERE j.queue = _queue AND j.id = o.id AND j.state + 0 = 6 AND j.ctid <> ALL (_rows) AND (xmax = 0 OR untouched(xmax))
         FOR UPDATE SKIP LOCKED
       ) j
-  );
+  ) locked;
   -- Read under the locks.
   RETURN ARRAY(
-    SELECT at FROM unnest(_locked) at, LATERAL (SELECT id FROM jobs WHERE ctid = at OFFSET 0) j,
+    SELECT at FROM unnest(_locked, _counts) o(at, children), LATERAL (SELECT id FROM jobs WHERE ctid = at OFFSET 0) j,
       LATERAL (SELECT pending FROM families WHERE queue = _queue AND parent = j.id OFFSET 0) f
-    WHERE f.pending = _counts[array_position(_found, j.id::text)]
+    WHERE f.pending = o.children
   );
 END
 $body$;

@@ -33,8 +33,9 @@ BEGIN
   INSERT INTO families (queue, parent, pending) SELECT queue, parent, count(*) FROM made WHERE fresh GROUP BY queue, parent
   ON CONFLICT (queue, parent) DO UPDATE SET pending = families.pending + excluded.pending;
   PERFORM adopt_child(_numbers[n], _chosen[n], _extras[n]::jsonb -> 'p') FROM unnest(_known.ns) n WHERE _extras[n]::json -> 'p' IS NOT NULL;
-  UPDATE jobs j SET marks = marks | 4
-  FROM (SELECT DISTINCT queue, id FROM unnest(_pairs.queues, _pairs.ids) o(queue, id)) o
-  WHERE j.queue = o.queue AND j.id = o.id AND j.marks & 4 = 0;
+  UPDATE jobs SET marks = marks | 4
+  FROM (SELECT DISTINCT queue, id FROM unnest(_pairs.queues, _pairs.ids) o(queue, id)) o,
+    LATERAL (SELECT ctid AS at FROM jobs j WHERE j.queue = o.queue AND j.id = o.id AND j.marks & 4 = 0 OFFSET 0) j
+  WHERE jobs.ctid = j.at;
 END
 $body$;

@@ -15,6 +15,7 @@ DECLARE
   _one record;
   _part record;
   _got record;
+  _put text[];
 BEGIN
   PERFORM queue_of(name) FROM (SELECT DISTINCT name FROM unnest(_queues) name ORDER BY name OFFSET 0) o;
   _numbers := ARRAY(
@@ -36,16 +37,21 @@ BEGIN
         _part.timestamps, _part.keys, _part.marks, _part.extras, no_change(_one.queue)
       );
     END IF;
+    -- A variable of its own: an element of an array of texts in a record takes a walk through the array.
+    _put := _got._chosen;
     FOR _n IN 1 .. cardinality(_one.ns) LOOP
-      _chosen[_one.ns[_n]] := _got._chosen[_n];
-      IF _n <> ALL (_got._made) THEN _made[_one.ns[_n]] := false; END IF;
+      _chosen[_one.ns[_n]] := _put[_n];
+      IF _got._made IS NOT NULL THEN _made[_one.ns[_n]] := false; END IF;
+    END LOOP;
+    FOR _n IN 1 .. coalesce(cardinality(_got._made), 0) LOOP
+      _made[_one.ns[_got._made[_n]]] := true;
     END LOOP;
     _change := _got._change;
     -- include: note
   END LOOP;
   PERFORM link_family(_numbers, _ids, _chosen, _made, _extras, _shares);
   PERFORM release_parent(queue, id) FROM unnest(_numbers, _chosen, _marks) o(queue, id, marks)
-  WHERE marks & 4 > 0 AND NOT EXISTS (SELECT FROM families f WHERE f.queue = o.queue AND f.parent = o.id AND f.pending > 0);
+  WHERE marks & 4 > 0 AND NOT EXISTS (SELECT FROM families f WHERE f.queue = o.queue AND f.parent = o.id AND f.pending > 0 OFFSET 0);
   RETURN json_build_object('ids', _chosen, 'made', _made, 'sent', has_sent());
 END
 $body$;

@@ -30,8 +30,8 @@ BEGIN
   )
   SELECT coalesce(array_agg(n ORDER BY n), '{}') INTO _made FROM put;
   _change := no_change(_queue);
-  SELECT array_agg(_chosen[n] ORDER BY n) FILTER (WHERE n = ANY (_made)), array_agg(_chosen[n] ORDER BY n) FILTER (WHERE n <> ALL (_made))
-  INTO _new, _known FROM generate_subscripts(_names, 1) n;
+  SELECT array_agg(_chosen[n] ORDER BY n) INTO _new FROM unnest(_made) n;
+  SELECT array_agg(_chosen[n] ORDER BY n) INTO _known FROM (SELECT generate_subscripts(_names, 1) EXCEPT SELECT unnest(_made)) o(n);
   _change.events := cardinality(_names) + cardinality(_made);
   _change.parents := cardinality(_made);
   _change.body := concat_ws(

@@ -8,37 +8,47 @@ CREATE FUNCTION refuse_family(
   _parents text[]
 ) RETURNS void LANGUAGE plpgsql AS $body$
 DECLARE
-  _keys text[] := ARRAY(SELECT queue || ' ' || id FROM unnest(_numbers, _chosen) WITH ORDINALITY o(queue, id, n) ORDER BY n);
   _orphans bigint[];
   _others bigint[];
+  _statuses text[] := array_fill('refused'::text, ARRAY[cardinality(_made)]);
+  _n bigint;
 BEGIN
   _orphans := ARRAY(
     SELECT child FROM (
-      SELECT queue, parent, array_agg(n) AS children FROM unnest(_ns, _queues, _parents) o(n, queue, parent) GROUP BY queue, parent
-    ) p, LATERAL (SELECT array_position(_keys, queue || ' ' || parent) AS place) a, unnest(children) child
-    WHERE place > child AND _made[place] OR NOT EXISTS (SELECT FROM jobs j WHERE j.queue = p.queue AND j.id = p.parent)
+      SELECT queue, id, min(place) AS place, array_agg(n) FILTER (WHERE n IS NOT NULL) AS children
+      FROM (
+        SELECT queue, id, place, NULL AS n FROM unnest(_numbers, _chosen) WITH ORDINALITY o(queue, id, place)
+        UNION ALL
+        SELECT queue, id, NULL, n FROM unnest(_ns, _queues, _parents) o(n, queue, id)
+      ) o
+      GROUP BY queue, id
+    ) p, unnest(children) child
+    WHERE place > child AND _made[place] OR NOT EXISTS (SELECT FROM jobs j WHERE j.queue = p.queue AND j.id = p.id OFFSET 0)
   );
   IF EXISTS (
     SELECT FROM generate_subscripts(_made, 1) n
-    WHERE NOT _made[n] AND NOT EXISTS (SELECT FROM jobs j WHERE j.queue = _numbers[n] AND j.id = _chosen[n])
+    WHERE NOT _made[n] AND NOT EXISTS (SELECT FROM jobs j WHERE j.queue = _numbers[n] AND j.id = _chosen[n] OFFSET 0)
   ) THEN RAISE EXCEPTION 'A job of the family was removed meanwhile.' USING ERRCODE = '40001'; END IF;
   _others := ARRAY(
     SELECT n FROM generate_subscripts(_made, 1) n,
       LATERAL (SELECT extras FROM jobs WHERE queue = _numbers[n] AND id = _chosen[n] OFFSET 0) j,
-      jsonb_array_elements(j.extras::jsonb -> 'p') p, LATERAL (SELECT queue FROM queues WHERE name = p ->> 'queue' OFFSET 0) q
+      LATERAL (
+        SELECT p ->> 'queue' AS queue, p ->> 'id' AS id FROM json_array_elements(j.extras::json -> 'p') p
+        EXCEPT
+        SELECT p ->> 'queue', p ->> 'id' FROM json_array_elements(_extras[n]::json -> 'p') p
+      ) p, LATERAL (SELECT queue FROM queues WHERE name = p.queue OFFSET 0) q
     WHERE NOT _made[n] AND _shares[n] IS NOT TRUE AND _extras[n]::json -> 'p' IS NOT NULL
-      AND NOT EXISTS (
-        SELECT FROM json_array_elements(_extras[n]::json -> 'p') g WHERE g ->> 'queue' = p ->> 'queue' AND g ->> 'id' = p ->> 'id'
-      )
-      AND EXISTS (SELECT FROM jobs k WHERE k.queue = q.queue AND k.id = p ->> 'id')
+      AND EXISTS (SELECT FROM jobs k WHERE k.queue = q.queue AND k.id = p.id OFFSET 0)
   );
   IF cardinality(_orphans || _others) = 0 THEN RETURN; END IF;
-  RAISE EXCEPTION USING ERRCODE = 'HF004', MESSAGE = (
-    SELECT json_build_object(
-      'ids', array_agg(coalesce(_ids[n], '') ORDER BY n), 'statuses',
-      array_agg(CASE WHEN n = ANY (_orphans) THEN 'noParent' WHEN n = ANY (_others) THEN 'otherParent' ELSE 'refused' END ORDER BY n)
-    )::text
-    FROM generate_subscripts(_made, 1) n
-  );
+  FOREACH _n IN ARRAY _others LOOP
+    _statuses[_n] := 'otherParent';
+  END LOOP;
+  FOREACH _n IN ARRAY _orphans LOOP
+    _statuses[_n] := 'noParent';
+  END LOOP;
+  RAISE EXCEPTION USING ERRCODE = 'HF004', MESSAGE = json_build_object(
+    'ids', ARRAY(SELECT coalesce(_ids[n], '') FROM generate_subscripts(_made, 1) n ORDER BY n), 'statuses', _statuses
+  )::text;
 END
 $body$;

@@ -13,11 +13,14 @@ BEGIN
   FROM (
     SELECT p ->> 'queue' AS to_queue, p ->> 'id' AS parent,
       CASE WHEN link IS NOT NULL THEN child_item(
-        kin ->> 0, link, kin ->> 3, CASE WHEN NOT _gone AND state = 5 THEN p #>> '{onFailure,release}' END,
+        id, link, said, CASE WHEN NOT _gone AND state = 5 THEN p #>> '{onFailure,release}' END,
         CASE WHEN NOT _gone AND state = 5 THEN p #>> '{onFailure,doom}' END
       ) END AS item
-    FROM json_array_elements(_kin) kin, LATERAL (SELECT (kin ->> 2)::int AS state) s,
-      json_array_elements((kin ->> 1)::json -> 'p') p,
+    FROM (
+        -- Each kin is parsed once, and not for each of its parents.
+        SELECT kin ->> 0 AS id, (kin ->> 1)::json -> 'p' AS parents, (kin ->> 2)::int AS state, kin ->> 3 AS said
+        FROM json_array_elements(_kin) kin OFFSET 0
+      ) k, json_array_elements(k.parents) p,
       LATERAL (
         SELECT coalesce(
           CASE state WHEN 4 THEN 'processed' WHEN 5 THEN p #>> '{onFailure,link}' END,
