@@ -78,20 +78,24 @@ async function growth(prepare: (count: number, tag: string) => Promise<() => Pro
   return (least[MANY] as number) / (least[FEW] as number);
 }
 
-test.each(Object.entries(EVENTS))('a child of four times as many parents that %s costs about four times as much', {
-  timeout: paced(120_000),
-}, async (_, { before, work }) => {
-  const url = await newDatabase();
-  const store = await openStore({ url });
-  await withoutRelay(await newClient(url), async () => {
-    const times = await growth(async (count, tag) => {
-      await add(store, count, tag);
-      await before?.(store, tag);
-      return () => work(store, tag, count);
+test.each(Object.entries(EVENTS))(
+  'a child of four times as many parents that %s costs about four times as much',
+  {
+    timeout: paced(120_000),
+  },
+  async (_, { before, work }) => {
+    const url = await newDatabase();
+    const store = await openStore({ url });
+    await withoutRelay(await newClient(url), async () => {
+      const times = await growth(async (count, tag) => {
+        await add(store, count, tag);
+        await before?.(store, tag);
+        return () => work(store, tag, count);
+      });
+      expect(times).toBeLessThan(8);
     });
-    expect(times).toBeLessThan(8);
-  });
-});
+  },
+);
 
 test('four times as many parents that are removed with their child cost about four times as much', {
   timeout: paced(120_000),

@@ -36,18 +36,9 @@ BEGIN
       IF _one.kind = 'child' THEN
         PERFORM deliver(_one.queue, _one.id, _one.senders, _one.numbers, _one.bodies);
       ELSIF _one.kind = 'part' THEN
-        -- In runs of the same kind: each rewrites all parents of the child.
         PERFORM part_child(_one.queue, _one.id, senders, parents, removing)
         FROM (
-          SELECT array_agg(sender) AS senders, array_agg(parent) AS parents, removing
-          FROM (
-            SELECT m.*, n - row_number() OVER (PARTITION BY removing ORDER BY n) AS run
-            FROM (
-              SELECT n, sender, body::json ->> 'parent' AS parent, body::json ->> 'remove' = 'true' AS removing
-              FROM unnest(_one.senders, _one.bodies) WITH ORDINALITY o(sender, body, n)
-            ) m
-          ) m
-          GROUP BY removing, run ORDER BY min(n)
+          -- include: parting-runs
         ) runs;
       ELSE
         PERFORM put_letter(_one.name, body::json) FROM unnest(_one.bodies) body;
