@@ -87,6 +87,13 @@ export class StoreProcess {
     this.#child.kill(signal);
   }
 
+  /** Ends by itself, without a close of the store. */
+  async leave(): Promise<void> {
+    const ended = once(this.#child, 'exit');
+    this.#child.disconnect();
+    await ended;
+  }
+
   /** Ends by itself when nothing is left to do. */
   async end(): Promise<void> {
     const ended = once(this.#child, 'exit');

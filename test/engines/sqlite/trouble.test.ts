@@ -21,8 +21,8 @@ import { afterwards, newFile, newFolder, newJob, openStore } from './support.js'
 async function failingCommitter(): Promise<{ committer: Committer; failNext(code: string): void }> {
   const file = newFile();
   await (await openStore({ path: file })).close();
-  const db = (await loadDriver()).open(file);
-  afterwards(() => db.close());
+  const driver = await loadDriver();
+  const db = driver.open(file);
   let failure: string | undefined;
   const failing: Seam = {
     prepare(sql) {
@@ -48,7 +48,8 @@ async function failingCommitter(): Promise<{ committer: Committer; failNext(code
     minutes: new MinuteCounts(failing),
   });
   const clock = new StoreClock(systemClock, 0);
-  const committer = new Committer({ db: failing, path: file, clock, table, busyTimeoutMs: 1_000, onCommit: () => {} });
+  const committer = new Committer({ driver, db: failing, path: file, clock, table, busyTimeoutMs: 1_000, onCommit: () => {} });
+  afterwards(() => committer.close());
   return { committer, failNext: (code) => (failure = code) };
 }
 

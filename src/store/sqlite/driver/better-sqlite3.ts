@@ -23,7 +23,8 @@ export async function loadBetterSqlite3(): Promise<Driver> {
   loadNative(Binding);
   return {
     name: 'better-sqlite3',
-    open: (file, options) => over(new Binding(file, { timeout: 0, fileMustExist: options?.mustExist ?? false })),
+    open: (file, { mustExist: fileMustExist = false, readOnly: readonly = false } = {}) =>
+      over(new Binding(file, { timeout: 0, fileMustExist, readonly })),
     adopt: (connection) => (connection instanceof Binding ? over(connection) : undefined),
   };
 }

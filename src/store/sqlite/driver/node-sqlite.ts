@@ -34,7 +34,10 @@ export async function loadNodeSqlite(): Promise<Driver> {
 export function driverOver(name: DriverName, { DatabaseSync }: NodeSqlite): Driver {
   return {
     name,
-    open: (path, options) => over(new DatabaseSync(options?.mustExist === true ? `${pathToFileURL(path).href}?mode=rw` : path)),
+    open: (path, { mustExist = false, readOnly = false } = {}) => {
+      const mode = readOnly ? 'ro' : mustExist ? 'rw' : 'rwc';
+      return over(new DatabaseSync(mode === 'rwc' ? path : `${pathToFileURL(path).href}?mode=${mode}`));
+    },
     adopt: (connection) => (connection instanceof DatabaseSync ? over(connection) : undefined),
   };
 }

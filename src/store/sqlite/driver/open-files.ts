@@ -4,9 +4,10 @@
 // - Another -shm: processes no longer see each other's locks, and each one overwrites what the others append to the log.
 // - A truncated log: SQLite appends where the log ended before, behind a hole, and the next reader stops at the hole.
 // - A truncated database: SQLite extends the file again with its next checkpoint, and leaves holes where it does not write.
-import { randomUUID } from 'node:crypto';
+// A checkpoint then damages the database: it copies by an index that does not know what other processes have written to the log. SQLite
+// also copies when the last connection of a file is closed, and deletes the log. None of the bindings can switch that off.
 import fs from 'node:fs';
-import type { Database, Statement } from './load.js';
+import type { Database, Driver, Statement } from './load.js';
 import { mayBeOpenHere } from './file.js';
 
 interface Identity {
@@ -19,7 +20,22 @@ const FRAME_HEADER_BYTES = 24;
 /** Offset of the page size in the header of a log. */
 const PAGE_SIZE_AT = 8;
 
+/** Of this thread. */
+const open = new Set<OpenFiles>();
+/** Databases that must not be closed. A binding closes what nothing refers to. */
+const leaked: Database[] = [];
+
+/**
+ * A binding closes its connections when the thread ends by itself. Nothing may be closed without a look at the files, so this comes
+ * first.
+ */
+function leaveAll(): void {
+  for (const files of open) files.leave();
+}
+
 export class OpenFiles {
+  readonly #db: Database;
+  readonly #driver: Driver;
   readonly #path: string;
   readonly #logPath: string;
   readonly #indexPath: string;
@@ -27,8 +43,8 @@ export class OpenFiles {
   readonly #pages: Statement<[count: number]>;
   readonly #pageBytes: Statement<[bytes: number]>;
   #databaseBytes: bigint;
-  #log: Identity | undefined;
-  #index: Identity | undefined;
+  readonly #log: Identity | undefined;
+  readonly #index: Identity | undefined;
   /** Open for reading. SQLite holds no locks on its log, so any thread may open and close it. */
   #logHandle: number | undefined;
   #frameBytes = 0;
@@ -37,7 +53,9 @@ export class OpenFiles {
   logBytes = 0;
 
   /** `path` is the path of an open database. The other files are beside the real file, not beside a link to it. */
-  constructor(path: string, db: Database) {
+  constructor(path: string, db: Database, driver: Driver) {
+    this.#db = db;
+    this.#driver = driver;
     const real = fs.realpathSync(path);
     this.#path = path;
     this.#logPath = `${real}-wal`;
@@ -47,6 +65,15 @@ export class OpenFiles {
     this.#databaseBytes = database?.size ?? 0n;
     this.#pages = db.prepare('PRAGMA page_count');
     this.#pageBytes = db.prepare('PRAGMA page_size');
+    // SQLite opens the log and its index with the first statement that reads.
+    this.#pages.get();
+    this.#log = stat(this.#logPath);
+    this.#index = stat(this.#indexPath);
+    // Unless another process has replaced them since.
+    const areOurs = this.#log !== undefined && [path, this.#logPath, this.#indexPath].every(mayBeOpenHere);
+    if (areOurs) this.#logHandle = fs.openSync(this.#logPath, 'r');
+    if (open.size === 0) process.on('exit', leaveAll);
+    open.add(this);
   }
 
   /**
@@ -54,7 +81,7 @@ export class OpenFiles {
    * written.
    */
   mayWrite(): boolean {
-    const log = this.#logHandle ?? this.#learn();
+    const log = this.#logHandle;
     if (log === undefined || !isSame(stat(this.#indexPath), this.#index)) return false;
     this.#logBytesBefore = fs.fstatSync(log).size;
     return true;
@@ -68,26 +95,68 @@ export class OpenFiles {
     return this.logBytes <= this.#logBytesBefore || !this.#hasHole();
   }
 
-  /** Returns whether the paths still lead to the open files, as far as the open files are known. */
+  /** Returns whether the paths still lead to the open files. */
   areThere(log = stat(this.#logPath)): boolean {
-    const database = stat(this.#path);
-    if (!isSame(database, this.#database) || database.size === 0n || this.#isCut(database.size)) return false;
-    return this.#logHandle === undefined || (isSame(log, this.#log) && isSame(stat(this.#indexPath), this.#index));
+    return (
+      this.#isWhole() && this.#logHandle !== undefined && isSame(log, this.#log) && isSame(stat(this.#indexPath), this.#index)
+    );
+  }
+
+  /** Closes the database: without a checkpoint if the files at the paths are no longer the open ones. */
+  close(): void {
+    open.delete(this);
+    if (open.size === 0) process.off('exit', leaveAll);
+    const isSafe = this.#mayCopyBack();
+    const guard = isSafe ? undefined : this.#openGuard();
+    if (isSafe || guard !== undefined) this.#db.close();
+    else leaked.push(this.#db);
+    guard?.close();
+    if (this.#logHandle !== undefined) fs.closeSync(this.#logHandle);
+    this.#logHandle = undefined;
+  }
+
+  /** Call it when the process ends without a close. */
+  leave(): void {
+    if (!this.#mayCopyBack()) this.close();
+  }
+
+  /** Returns whether the checkpoint that SQLite makes when it closes the database does no harm. */
+  #mayCopyBack(): boolean {
+    // SQLite itself makes none if the path leads to another database.
+    if (!isSame(stat(this.#path), this.#database)) return true;
+    const log = stat(this.#logPath);
+    if (this.areThere(log)) return true;
+    // A log that was deleted is lost with this process, unless it is copied back. That is right as long as nobody has written since.
+    // Who writes leaves a log and an index there, because this process still has its lock on the database.
+    const index = stat(this.#indexPath);
+    const isUnused = (log?.size ?? 0n) === 0n && ((log ?? index) === undefined || isSame(index, this.#index));
+    return isUnused && this.#logHandle !== undefined && this.#isWhole();
   }
 
   /**
-   * Closes the database. The last connection deletes the log by its path. If this process has another index than the other
-   * processes, the index counts only the connections that it knows, and the log may contain writes of others. In that case the log
-   * stays.
+   * Returns a second connection. While it is open, the first one is not the last one, so SQLite closes it without a checkpoint. The
+   * second one can only read, so it cannot make one either. Undefined: there is no such connection.
    */
-  close(database: Pick<Database, 'close'>): void {
-    const kept = this.areThere() ? undefined : this.#keepLog();
-    database.close();
-    if (this.#logHandle !== undefined) fs.closeSync(this.#logHandle);
-    this.#logHandle = undefined;
-    if (kept === undefined) return;
-    if (fs.existsSync(this.#logPath)) fs.unlinkSync(kept);
-    else fs.renameSync(kept, this.#logPath);
+  #openGuard(): Database | undefined {
+    // SQLite deletes the log of an empty database when it reads it.
+    if (stat(this.#path)?.size === 0n) return undefined;
+    try {
+      const guard = this.#driver.open(this.#path, { readOnly: true });
+      try {
+        // Takes the lock, even if what it reads makes no sense.
+        guard.prepare('SELECT 1 FROM sqlite_schema').get();
+      } catch {
+        // As expected if others have overwritten the log.
+      }
+      return guard;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #isWhole(): boolean {
+    const database = stat(this.#path);
+    return isSame(database, this.#database) && database.size > 0n && !this.#isCut(database.size);
   }
 
   /**
@@ -109,30 +178,6 @@ export class OpenFiles {
       // SQLite itself found that a part of the file is missing.
       return true;
     }
-  }
-
-  /** Links the log under a second name, which it returns; undefined if there is no log. */
-  #keepLog(): string | undefined {
-    const kept = `${this.#logPath}-kept-${randomUUID()}`;
-    try {
-      fs.linkSync(this.#logPath, kept);
-      return kept;
-    } catch {
-      return undefined;
-    }
-  }
-
-  /**
-   * Records the identity of the log and its index, which SQLite opens with the first transaction. Returns undefined if another
-   * process has replaced them since.
-   */
-  #learn(): number | undefined {
-    this.#log = stat(this.#logPath);
-    this.#index = stat(this.#indexPath);
-    if (this.#log === undefined || this.#index === undefined) return undefined;
-    if (![this.#path, this.#logPath, this.#indexPath].every(mayBeOpenHere)) return undefined;
-    this.#logHandle = fs.openSync(this.#logPath, 'r');
-    return this.#logHandle;
   }
 
   /**

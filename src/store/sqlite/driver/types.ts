@@ -26,10 +26,10 @@ export interface Driver {
   readonly name: DriverName;
   /**
    * Opens a database. SQLite's own busy wait is off, because it blocks the event loop and starves one of two processes;
-   * write-lock.ts waits instead.
+   * write-lock.ts waits instead. `readOnly`: the file must exist.
    * Errors of SQLite have a `code`: SQLite's result code (`SQLITE_BUSY` …).
    */
-  open(path: string, options?: { mustExist?: boolean }): Database;
+  open(path: string, options?: { mustExist?: boolean; readOnly?: boolean }): Database;
   /**
    * Returns a connection that a user has opened, as a database. Undefined: it is not a connection of this very copy of the binding. Each copy
    * contains its own SQLite, and two of them in one process do not see each other's locks.

@@ -25,6 +25,7 @@ const IDLE_MS = 20;
 type Log = [busy: number, pages: number, copied: number];
 
 export class Checkpoints {
+  readonly #areFilesThere: () => boolean;
   readonly #look: Statement<Log>;
   readonly #copy: Statement<Log>;
   readonly #restart: Statement<Log>;
@@ -32,7 +33,9 @@ export class Checkpoints {
   #timer: NodeJS.Timeout | undefined;
   #due: NodeJS.Immediate | undefined;
 
-  constructor(db: Database) {
+  /** `areFilesThere`: whether the open files are still at their paths. By the index of another log, a checkpoint would do damage. */
+  constructor(db: Database, areFilesThere: () => boolean) {
+    this.#areFilesThere = areFilesThere;
     db.exec('PRAGMA wal_autocheckpoint = 0');
     // Truncates the file when the log restarts. Otherwise the file would keep its greatest length for ever.
     db.exec('PRAGMA journal_size_limit = 16384000');
@@ -74,7 +77,7 @@ export class Checkpoints {
 
   #checkpoint(how: Statement<Log>, isDue: (log: Log) => boolean): void {
     try {
-      if (isDue(this.#look.get() ?? [0, 0, 0])) how.get();
+      if (isDue(this.#look.get() ?? [0, 0, 0]) && this.#areFilesThere()) how.get();
     } catch {
       // The database is busy or the disk has an error. The next commit reports the error; until then the log is only longer than
       // usual.

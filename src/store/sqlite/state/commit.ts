@@ -3,7 +3,7 @@
 // resolves the promises after the commit.
 import type { HoldfastError } from '../../../errors.js';
 import type { StoreClock } from './clock.js';
-import type { Database, Statement } from '../driver/load.js';
+import type { Database, Driver, Statement } from '../driver/load.js';
 import { blameOf, busy, isCutLog, toStoreError } from '../driver/errors.js';
 import { gone } from '../driver/file.js';
 import { OpenFiles } from '../driver/open-files.js';
@@ -27,6 +27,7 @@ interface Pending extends Operation<unknown> {
 }
 
 export interface CommitterOptions {
+  driver: Driver;
   db: Database;
   path: string;
   clock: StoreClock;
@@ -70,7 +71,7 @@ export class Committer {
     this.#lock = new WriteLock(options.db);
     this.#commit = options.db.prepare('COMMIT');
     this.#rollback = options.db.prepare('ROLLBACK');
-    this.#files = new OpenFiles(options.path, options.db);
+    this.#files = new OpenFiles(options.path, options.db, options.driver);
   }
 
   submit<T>(operation: Operation<T>): Promise<T> {
@@ -83,7 +84,7 @@ export class Committer {
 
   /** Closes the database. Called after everything else that uses the database has stopped. */
   close(): void {
-    this.#files.close(this.#options.db);
+    this.#files.close();
   }
 
   /** Returns whether the path still leads to the open files. */

@@ -85,12 +85,12 @@ export class Engine extends Parts {
     this.driver = driver.name;
     this.#driver = driver;
     this.#realPath = fs.realpathSync(path);
-    this.#checkpoints = new Checkpoints(db);
+    this.#checkpoints = new Checkpoints(db, () => this.committer.check());
     const onCommit = (queues: string[], logBytes: number): void => {
       this.wake.signal(queues);
       this.#checkpoints.afterCommit(logBytes);
     };
-    this.committer = new Committer({ db, path, clock, table: this.queues, busyTimeoutMs, onCommit });
+    this.committer = new Committer({ driver, db, path, clock, table: this.queues, busyTimeoutMs, onCommit });
     this.guests = new Guests({ driver, path: this.#realPath, clock, committer: this.committer });
     this.wake = new Wake(db, this.#realPath, () => this.committer.check());
     this.#peers = new Peers(driver, this.#realPath);
