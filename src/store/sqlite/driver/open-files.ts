@@ -103,21 +103,23 @@ export class OpenFiles {
   }
 
   /** Closes the database: without a checkpoint if the files at the paths are no longer the open ones. */
-  close(): void {
+  close(isEnd = false): void {
     open.delete(this);
     if (open.size === 0) process.off('exit', leaveAll);
     const isSafe = this.#mayCopyBack();
     const guard = isSafe ? undefined : this.#openGuard();
     if (isSafe || guard !== undefined) this.#db.close();
     else leaked.push(this.#db);
-    guard?.close();
+    // The lock thread closes its own connection later, when the process ends.
+    if (guard !== undefined && isEnd) leaked.push(guard);
+    else guard?.close();
     if (this.#logHandle !== undefined) fs.closeSync(this.#logHandle);
     this.#logHandle = undefined;
   }
 
-  /** Call it when the process ends without a close. */
+  /** Call it when the process ends without a close. Closes the database only if a close by the binding would do damage. */
   leave(): void {
-    if (!this.#mayCopyBack()) this.close();
+    if (!this.#mayCopyBack()) this.close(true);
   }
 
   /** Returns whether the checkpoint that SQLite makes when it closes the database does no harm. */
