@@ -97,6 +97,22 @@ describe('a SQLite store whose files others touch', () => {
     await expect(store.add('q', [newJob()], { caller: 'p', seq: ++seq })).rejects.toMatchObject(GONE);
   });
 
+  it('leaves the database whole when it closes after its log was cut', async () => {
+    const file = newFile();
+    const first = await openStore({ path: file });
+    const acknowledged = await addOneByOne(first, 'first', 20);
+    await first.close();
+    const store = await openStore({ path: file });
+    await addOneByOne(store, 'p', 30);
+    fs.truncateSync(`${file}-wal`, 0);
+    expect(await addOneByOne(store, 'p', 1)).toEqual([]);
+    await store.close();
+    expect(await idsIn(file)).toEqual(acknowledged);
+    const db = new Database(file);
+    expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+    db.close();
+  });
+
   it('acknowledges nothing behind a cut log when several processes write in turn', async () => {
     const file = newFile();
     const [one, two] = [await openStore({ path: file }), await otherProcess(file)];

@@ -49,6 +49,7 @@ export class OpenFiles {
   #logHandle: number | undefined;
   #frameBytes = 0;
   #logBytesBefore = 0;
+  #isCutLog = false;
   /** Size of the log in bytes after the last commit. */
   logBytes = 0;
 
@@ -92,7 +93,8 @@ export class OpenFiles {
     const log = stat(this.#logPath);
     if (!this.areThere(log) || log === undefined) return false;
     this.logBytes = Number(log.size);
-    return this.logBytes <= this.#logBytesBefore || !this.#hasHole();
+    this.#isCutLog ||= this.logBytes > this.#logBytesBefore && this.#hasHole();
+    return !this.#isCutLog;
   }
 
   /** Returns whether the paths still lead to the open files. */
@@ -126,6 +128,8 @@ export class OpenFiles {
   #mayCopyBack(): boolean {
     // SQLite itself makes none if the path leads to another database.
     if (!isSame(stat(this.#path), this.#database)) return true;
+    // It would copy what is in the hole.
+    if (this.#isCutLog) return false;
     const log = stat(this.#logPath);
     if (this.areThere(log)) return true;
     // A log that was deleted is lost with this process, unless it is copied back. That is right as long as nobody has written since.
