@@ -24,7 +24,7 @@ export function bringPrebuilt({
   const manifest = join(source, 'package.json');
   if (!existsSync(manifest)) {
     if (lacking(target).length === 0) return;
-    throw new Error(`The package ${PACKAGE} is not installed, and prebuilt/ lacks ${lacking(target).join(', ')}. Type: npm ci`);
+    throw new Error(`The package ${PACKAGE} is not installed, and prebuilt/ lacks ${lacking(target).join(', ')}. Run: npm ci`);
   }
   const { version } = JSON.parse(readFileSync(manifest, 'utf8'));
   if (isComplete(target, version)) return;
@@ -33,7 +33,7 @@ export function bringPrebuilt({
   try {
     cpSync(join(source, 'prebuilds'), fresh, { recursive: true });
     const missing = lacking(fresh);
-    if (missing.length > 0) throw new Error(`${PACKAGE} ${version} lacks ${missing.join(', ')}. Type: npm ci`);
+    if (missing.length > 0) throw new Error(`${PACKAGE} ${version} lacks ${missing.join(', ')}. Run: npm ci`);
     cpSync(join(source, 'LICENSE'), join(fresh, 'LICENSE'));
     writeFileSync(join(fresh, 'VERSION'), `${PACKAGE} ${version}\n`);
     rmSync(target, { recursive: true, force: true });

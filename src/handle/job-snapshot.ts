@@ -106,10 +106,12 @@ export class JobSnapshot implements PayloadReader {
     if (status === 'missing') throw new HoldfastError('JOB_MISSING', `${subject}: the job does not exist any more.`, this.#facts);
     if (status === 'pending' || status === 'unsuccessful')
       throw refusedByChildren(this.record.id, status, 'moveToFinished', this.context.name);
-    const why = this.ended
-      ? 'this run of it has ended already'
-      : 'its lock is no longer ours, and another worker may be running it';
-    throw new HoldfastError('LOCK_LOST', `${subject}: ${why}. Stop working on it; its new owner has the say.`, this.#facts);
+    throw new HoldfastError('LOCK_LOST', `${subject}: ${this.#whyLost()}. Stop working on it.`, this.#facts);
+  }
+
+  #whyLost(): string {
+    if (this.isCutShort) return 'its worker gave this run up, because its time limit was over or the worker was closed';
+    return this.ended ? 'this run of it has ended already' : 'its lock is no longer ours, and another worker may be running it';
   }
 
   missing(action: string): HoldfastError {

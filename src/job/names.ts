@@ -10,7 +10,7 @@ const UNPRINTABLE = /[\u0000-\u001f\u007f\ud800-\udfff]/u;
 
 export function checkQueueName(name: unknown): string {
   const fault = faultOf(name) ?? ((name as string).includes(':') ? 'must not contain :' : undefined);
-  if (fault !== undefined) throw new HoldfastError('INVALID_QUEUE_NAME', `Queue name ${show(name)} ${fault}.`);
+  if (fault !== undefined) throw new HoldfastError('INVALID_QUEUE_NAME', problem('Queue name', name, fault));
   return name as string;
 }
 
@@ -61,7 +61,7 @@ function read(text: string): string {
 
 export function checkJobName(name: unknown): string {
   const fault = faultOf(name);
-  if (fault !== undefined) throw new HoldfastError('INVALID_JOB_NAME', `Job name ${show(name)} ${fault}.`);
+  if (fault !== undefined) throw new HoldfastError('INVALID_JOB_NAME', problem('Job name', name, fault));
   return name as string;
 }
 
@@ -70,14 +70,18 @@ export function checkJobId(id: unknown): string {
   const fault =
     faultOf(id) ??
     (/^\d+$/.test(id as string) ? 'is a bare integer, which is what the store counts with; put a letter before it' : undefined);
-  if (fault !== undefined) throw new HoldfastError('INVALID_JOB_ID', `Job id ${show(id)} ${fault}.`);
+  if (fault !== undefined) throw new HoldfastError('INVALID_JOB_ID', problem('Job id', id, fault));
   return id as string;
 }
 
 /** Checks that a caller has an id at all. Whether such a job exists is for the store to say. */
 export function checkGivenId(id: unknown): string {
   if (typeof id === 'string' && id !== '') return id;
-  throw new HoldfastError('INVALID_JOB_ID', `Job id ${show(id)} ${faultOf(id) ?? ''}.`);
+  throw new HoldfastError('INVALID_JOB_ID', problem('Job id', id, faultOf(id) ?? 'must not be empty'));
+}
+
+function problem(what: string, given: unknown, fault: string): string {
+  return typeof given === 'string' ? `${what} ${show(given)} ${fault}.` : `${what} ${fault}, but it is ${show(given)}.`;
 }
 
 function faultOf(name: unknown): string | undefined {

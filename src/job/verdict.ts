@@ -27,6 +27,8 @@ export interface VerdictRules {
   readonly removeOnFail?: KeepOption | undefined;
   /** True: the job fails, whatever attempts are left. */
   readonly final?: boolean;
+  /** Said beside the message of the error. */
+  readonly why?: string;
 }
 
 const STACKTRACES_KEPT = 10;
@@ -58,7 +60,15 @@ export async function failedOutcome(job: TriedJob, token: string, error: Error, 
     const delayMs = await backoffDelay(job.opts.backoff, { attemptsMade, error, job }, rules.backoffStrategy);
     if (delayMs < 0) return failed(job, token, error, rules);
     const lifo = job.opts.lifo ?? false;
-    return { kind: 'retry', jobId: job.id, token, reason: reasonOf(error), stacktrace: stacktraceOf(job, error), delayMs, lifo };
+    return {
+      kind: 'retry',
+      jobId: job.id,
+      token,
+      reason: reasonOf(error, rules.why),
+      stacktrace: stacktraceOf(job, error),
+      delayMs,
+      lifo,
+    };
   } catch (thrown) {
     const cause = toError(thrown);
     return failed(job, token, new Error(`${reasonOf(error)} (not tried again: ${reasonOf(cause)})`, { cause: error }), rules);
@@ -113,7 +123,7 @@ function failed(job: TriedJob, token: string, error: Error, rules: VerdictRules)
     kind: 'failed',
     jobId: job.id,
     token,
-    reason: reasonOf(error),
+    reason: reasonOf(error, rules.why),
     stacktrace: stacktraceOf(job, error),
     keep,
     ...early(job),
@@ -134,10 +144,10 @@ function stacktraceOf(job: TriedJob, error: Error): string {
 }
 
 /** Foreign errors may have a message that is empty, not a string, or has characters that not every store can keep. */
-function reasonOf(error: Error): string {
+function reasonOf(error: Error, why?: string): string {
   const message: unknown = error.message;
   const text = typeof message === 'string' && message !== '' ? message : String(error.name);
-  return keepable(text, MAX_REASON);
+  return keepable(why === undefined ? text : `${text} (${why})`, MAX_REASON);
 }
 
 /** Another attempt would end in the same way. After STEP_UNRECORDABLE it would also repeat the effect of the step. */

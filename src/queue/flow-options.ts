@@ -66,13 +66,13 @@ export const MAX_DEPTH = 1_000;
 export const FLOW_NAMES = new OptionNames<FlowJob>({
   of: 'flow',
   known: { name: true, queueName: true, data: true, prefix: true, opts: true, children: true },
-  holdsWork: true,
+  refuses: 'unknown objects',
   unsupported: { options: 'Call it opts.', queue: 'Call it queueName.' },
 });
 export const NODE_NAMES = new OptionNames<GraphNode>({
   of: 'graph',
   known: { name: true, queueName: true, data: true, prefix: true, opts: true },
-  holdsWork: true,
+  refuses: 'unknown objects',
   unsupported: { children: 'Name the children as nodes, and the order in `edges`.' },
 });
 export const GRAPH_NAMES = new OptionNames<FlowGraph>({ of: 'addGraph', known: { nodes: true, edges: true } });

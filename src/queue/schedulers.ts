@@ -58,7 +58,7 @@ const DECIDED = ['jobId', 'delay', 'deduplication', 'repeat'];
 const TEMPLATE_NAMES = new OptionNames<JobTemplate>({
   of: 'template',
   known: { name: true, data: true, opts: true },
-  holdsWork: true,
+  refuses: 'unknown objects',
 });
 
 export class Schedulers {
@@ -120,8 +120,8 @@ export class Schedulers {
   async trigger(id: string): Promise<Job> {
     const { found, record } = await this.#known(id);
     const { name, data, opts } = readSpec(record.spec);
-    const job = newJob(name, data, opts, JSON.stringify(opts), found.now);
-    return this.#options.add({ ...job, delayMs: 0, timestamp: found.now });
+    const now = Math.floor(found.now);
+    return this.#options.add({ ...newJob(name, data, opts, JSON.stringify(opts), now), delayMs: 0, timestamp: now });
   }
 
   /** Returns the next `count` slots of a schedule, in epoch ms, the slot of the next job first; of a paused one, as if it were resumed now. */

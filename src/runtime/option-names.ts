@@ -15,8 +15,8 @@ export interface OptionNamesOptions<T> {
   ignored?: Readonly<Record<string, string>>;
   /** Unsupported options of other libraries, each with advice what to do instead. The value `false` passes: it asks for nothing. */
   unsupported?: Readonly<Record<string, string>>;
-  /** An unknown name may hold jobs or their data, so it is refused if its value is an object or a list. */
-  holdsWork?: boolean;
+  /** Unknown names are refused: all, or those whose values are objects or lists, because these may hold jobs or their data. */
+  refuses?: 'unknown' | 'unknown objects';
   /** The page of the docs about unsupported options. */
   guide?: string;
 }
@@ -33,23 +33,15 @@ export class OptionNames<T = Record<string, unknown>> {
   readonly #known: ReadonlySet<string>;
   readonly #ignored: ReadonlyMap<string, string>;
   readonly #unsupported: ReadonlyMap<string, string>;
-  readonly #holdsWork: boolean;
+  readonly #refuses: OptionNamesOptions<T>['refuses'];
   readonly #guide: string;
   /** Unknown names that were checked and pass. */
   readonly #passed = new Set<string>();
 
-  constructor({
-    of,
-    known,
-    without = [],
-    ignored = {},
-    unsupported = {},
-    holdsWork = false,
-    guide = GUIDE,
-  }: OptionNamesOptions<T>) {
+  constructor({ of, known, without = [], ignored = {}, unsupported = {}, refuses, guide = GUIDE }: OptionNamesOptions<T>) {
     this.#of = of;
     this.#known = new Set([...Object.keys(known), ...without]);
-    this.#holdsWork = holdsWork;
+    this.#refuses = refuses;
     this.#guide = guide;
     this.#ignored = new Map(Object.entries(ignored));
     this.#unsupported = new Map(Object.entries(unsupported));
@@ -73,8 +65,9 @@ export class OptionNames<T = Record<string, unknown>> {
   /** Checks one name that is not in `known`. An option with the value undefined counts as not set. */
   judge(name: string, value: unknown, within = ''): void {
     if (value === undefined || this.#known.has(name)) return;
-    const isWork = this.#holdsWork && typeof value === 'object' && value !== null;
-    if (this.#passed.has(name) && !isWork) return;
+    const isObject = typeof value === 'object' && value !== null;
+    const isRefused = this.#refuses === 'unknown' || (this.#refuses === 'unknown objects' && isObject);
+    if (this.#passed.has(name) && !isRefused) return;
     const option = within === '' ? name : `${within}.${name}`;
     const instead = this.#unsupported.get(name);
     if (instead !== undefined) {
@@ -92,8 +85,8 @@ export class OptionNames<T = Record<string, unknown>> {
       const message = `There is no ${this.#of} option ${option}: did you mean ${meant}? It is refused, because ignoring it would hide a typing mistake.`;
       throw new HoldfastError('INVALID_OPTION', message, { option });
     }
-    if (isWork) {
-      const message = `There is no ${this.#of} option ${option}, only ${[...this.#known].join(', ')}. It is refused, because what it holds would be lost.`;
+    if (isRefused) {
+      const message = `There is no ${this.#of} option ${option}, only ${[...this.#known].join(', ')}. Nothing was done.`;
       throw new HoldfastError('INVALID_OPTION', message, { option });
     }
     if (this.#passed.size < MAX_REMEMBERED) this.#passed.add(name);

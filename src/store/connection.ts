@@ -55,6 +55,32 @@ export type ConnectionPlan =
   | { engine: 'module'; module: StoreModule }
   | { engine: 'given'; store: Store };
 
+/** Options of ioredis. As in BullMQ, a connection of these alone, or of none, is Redis on localhost. */
+const OF_REDIS: ReadonlySet<string> = new Set([
+  'db',
+  'username',
+  'password',
+  'family',
+  'tls',
+  'name',
+  'role',
+  'sentinels',
+  'sentinelUsername',
+  'sentinelPassword',
+  'connectionName',
+  'connectTimeout',
+  'commandTimeout',
+  'keepAlive',
+  'noDelay',
+  'lazyConnect',
+  'enableOfflineQueue',
+  'enableReadyCheck',
+  'maxRetriesPerRequest',
+  'retryStrategy',
+  'reconnectOnError',
+]);
+/** The options that say which store is meant. */
+const STORE_NAMES = ['url', 'path', 'module', 'host', 'port', 'cluster'];
 const FORMS =
   'Use sqlite:<file>, redis://…, postgres://…, memory:, sync:, { path }, { host, port }, { module, export } or a store.';
 const REDIS = /^(redis|valkey)s?:/;
@@ -62,11 +88,28 @@ const POSTGRES = /^postgres(ql)?:/;
 const SCHEMES = ['sqlite', 'redis', 'rediss', 'valkey', 'valkeys', 'postgres', 'postgresql', 'memory', 'sync'];
 
 export function planConnection(connection: unknown): ConnectionPlan {
-  const given = connection ?? process.env['HOLDFAST_URL'];
-  if (given === undefined) {
+  if (connection === undefined || connection === null) return planDefault(process.env['HOLDFAST_URL']);
+  return plan(connection);
+}
+
+function planDefault(url: string | undefined): ConnectionPlan {
+  if (url === undefined) {
     const defaultFile = resolve('holdfast.db');
     return { ...planSqlite({ path: defaultFile }), defaultFile };
   }
+  try {
+    if (url === '') throw invalid('It is empty.');
+    return planUrl(url);
+  } catch (cause) {
+    if (!(cause instanceof HoldfastError)) throw cause;
+    throw new HoldfastError(cause.code, `The environment variable HOLDFAST_URL names no store: ${cause.message}`, {
+      option: 'HOLDFAST_URL',
+      cause,
+    });
+  }
+}
+
+function plan(given: unknown): ConnectionPlan {
   if (typeof given === 'string') return planUrl(given);
   if (given instanceof URL) return planUrl(given.href);
   if (typeof given !== 'object' || given === null) throw invalid(`A connection cannot be ${show(given)}.`);
@@ -78,8 +121,15 @@ export function planConnection(connection: unknown): ConnectionPlan {
   if (typeof (given as SqliteConnection).path === 'string') return planSqlite(given as SqliteConnection);
   if (isRedisClient(given)) return { engine: 'redis', key: given, options: { client: given } };
   if (isPostgresPool(given)) return { engine: 'postgres', key: given, options: { pool: given } };
-  if ('host' in given || 'port' in given || 'cluster' in given) return planServer('redis', given as Record<string, unknown>);
-  throw invalid('The connection options name no store.');
+  const names = Object.keys(given);
+  if ('host' in given || 'port' in given || 'cluster' in given || (isPlain(given) && names.every((name) => OF_REDIS.has(name))))
+    return planServer('redis', given as Record<string, unknown>);
+  const misspelt = names.find((name) => closest(name, STORE_NAMES, 2) !== undefined);
+  throw invalid(
+    misspelt === undefined
+      ? 'The connection options name no store.'
+      : `The connection option ${misspelt} is not known: did you mean ${closest(misspelt, STORE_NAMES, 2)}?`,
+  );
 }
 
 function planUrl(url: string, options: Record<string, unknown> = {}): ConnectionPlan {
@@ -155,6 +205,10 @@ function plainText(options: unknown): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+function isPlain(value: object): boolean {
+  return Object.getPrototypeOf(value) === Object.prototype;
 }
 
 function isRedisClient(value: object): boolean {

@@ -29,7 +29,17 @@ interface Shared {
 
 const shared = new Map<unknown, Shared>();
 
-/** `onWarning` gets warnings about server settings that endanger acknowledged writes. */
+/** What this process has been warned of. Each line names a server and a setting. */
+const warned = new Set<string>();
+
+/** Every queue and worker of a store gets the same warning, and a process has many of them. */
+function warnOnce({ message }: Error): void {
+  if (warned.has(message)) return;
+  warned.add(message);
+  process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_STORE_UNSAFE' });
+}
+
+/** `onWarning` gets outages that no call has reported. Settings of a server that endanger acknowledged writes become a warning of the process. */
 export function leaseStore(connection: Connection | undefined, onWarning: (warning: Error) => void): StoreLease {
   const plan = planConnection(connection);
   const entry = acquire(plan);
@@ -41,7 +51,9 @@ export function leaseStore(connection: Connection | undefined, onWarning: (warni
     const opening = (entry.store ??= open(plan));
     try {
       const store = await opening;
-      unlisten ??= store.onWarning(onWarning);
+      unlisten ??= store.onWarning((warning) =>
+        (warning as Partial<HoldfastError>).code === 'STORE_UNSAFE' ? warnOnce(warning) : onWarning(warning),
+      );
       return store;
     } catch (error) {
       if (entry.store === opening) delete entry.store;

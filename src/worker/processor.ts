@@ -14,7 +14,18 @@ export function processorOf(given: unknown, queue: string): Handler | undefined 
   if (given === undefined || given === null) return undefined;
   if (typeof given === 'function') return given as Handler;
   if (typeof given !== 'object' || Array.isArray(given)) throw invalidOption('processor', given, WANTED);
+  if (isOptions(given)) throw missing();
   return byName(new Map(Object.entries(given)), queue);
+}
+
+/** The second argument may have been left out. */
+function isOptions(given: object): boolean {
+  return 'connection' in given && typeof given.connection !== 'function';
+}
+
+function missing(): HoldfastError {
+  const message = `The processor is missing. The second argument must be ${WANTED}; the options come after it.`;
+  return new HoldfastError('INVALID_OPTION', message, { option: 'processor' });
 }
 
 /** The processor of a worker with `batch`: one function for all jobs. */

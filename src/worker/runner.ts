@@ -157,15 +157,17 @@ export class Runner {
   }
 
   async #thrown(job: Job, lock: HeldLock, thrown: unknown): Promise<RunEnd> {
-    const error = withReason(toError(thrown), lock.cancelReason);
+    const error = toError(thrown);
     if (lock.settled) return { event: 'none', outcome: undefined, ...(MOVED.has(error.name) ? {} : { error }) };
     // After a shutdown or a lost lock, the error does not use up an attempt: the job goes back and runs again.
     if (lock.withdrawn || isSignal(error, 'RateLimitError') || isOwnLoss(error, lock)) {
       return released(job, lock);
     }
     // A cancelled job does not run again.
-    const rules = lock.doomed === undefined ? this.#rules : { ...this.#rules, final: true };
+    let rules = lock.doomed === undefined ? this.#rules : { ...this.#rules, final: true };
     // DelayedError and WaitingError say that the processor has moved the job. If it has not, they are failures like any other.
+    const why = cancelWhy(error, lock.cancelReason);
+    if (why !== undefined) rules = { ...rules, why };
     return { event: 'failed', outcome: await failedOutcome(job, lock.token, error, rules), error };
   }
 }
@@ -182,15 +184,18 @@ function isOwnLoss(error: Error, lock: HeldLock): boolean {
   return error instanceof HoldfastError && error.code === 'LOCK_LOST' && error.jobId === lock.jobId && !lock.held;
 }
 
-/** Adds the reason of the cancellation: aborted timers and streams throw their own errors, which do not name it. */
-function withReason(error: Error, reason: unknown): Error {
-  if (reason === undefined || reason === error) return error;
+/**
+ * Returns what the reason of a failure says of the cancellation: aborted timers and streams throw errors that do not name it. The error itself
+ * stays that of the handler, because listeners compare its class, message and fields; it gets `cancelReason`.
+ */
+function cancelWhy(error: Error, reason: unknown): string | undefined {
+  if (reason === undefined || reason === error) return undefined;
+  if (Object.isExtensible(error))
+    Object.defineProperty(error, 'cancelReason', { value: reason, configurable: true, writable: true });
   const why = reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : show(reason);
-  if (why === '' || String(error.message).includes(why)) return error;
+  if (why === '' || String(error.message).includes(why)) return undefined;
   // Our own errors say what happened; the reason of a caller says only why.
-  const isWhole = why === 'cancelled' || reason instanceof HoldfastError;
-  const named = new Error(`${error.message} (${isWhole ? why : `cancelled: ${why}`})`, { cause: error });
-  return Object.assign(named, { name: error.name, ...(error.stack === undefined ? {} : { stack: error.stack }) });
+  return why === 'cancelled' || reason instanceof HoldfastError ? why : `cancelled: ${why}`;
 }
 
 /** The end of a run whose error, or whose job options, cannot be read. The run needs an end, or it would keep its slot for ever. */

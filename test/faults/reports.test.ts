@@ -88,12 +88,19 @@ describe.each(ENGINES)('reports on %s', (engine) => {
   test('keep the reason of a cancelled job, whatever the handler throws', async () => {
     const { add, worker, record } = await scene(engine);
     const id = await add({ attempts: 1 });
-    const { worker: watched } = worker((_job, _token, signal) => wait(60_000, undefined, { signal }));
+    let thrown: unknown;
+    const { worker: watched } = worker((_job, _token, signal) =>
+      wait(60_000, undefined, { signal }).catch((error: unknown) => {
+        thrown = error;
+        throw error;
+      }),
+    );
     await next(watched, 'active');
     const failed = next(watched, 'failed');
     watched.cancelJob(id, 'the customer left');
     const [, error] = await failed;
-    expect(error).toMatchObject({ message: 'The operation was aborted (cancelled: the customer left)', name: 'AbortError' });
+    expect(error).toBe(thrown);
+    expect(error).toMatchObject({ message: 'The operation was aborted', name: 'AbortError', cancelReason: 'the customer left' });
     expect(await record(id)).toMatchObject({ failedReason: 'The operation was aborted (cancelled: the customer left)' });
   });
 });

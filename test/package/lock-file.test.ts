@@ -28,7 +28,7 @@ describe.each(FOLDERS)('package-lock.json in %s', (name) => {
     for (const file of ['package.json', 'package-lock.json']) copyFileSync(join(root, name, file), join(folder, 'clone', file));
     const options = ['--dry-run', '--offline', '--ignore-scripts', '--legacy-peer-deps', '--cache', join(folder, 'cache')];
     const { status, stderr } = spawnSync('npm', ['ci', ...options], { cwd: join(folder, 'clone'), encoding: 'utf8' });
-    expect(stderr, 'Type: node scripts/complete-lock.mjs').not.toContain('npm error');
+    expect(stderr, 'Run: node scripts/complete-lock.mjs').not.toContain('npm error');
     expect(status).toBe(0);
   });
 

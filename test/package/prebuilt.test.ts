@@ -69,6 +69,6 @@ test('npm pack fails where the package is not installed, with what to type', () 
   cpSync(join(root, 'node_modules', 'typescript', 'package.json'), join(typescript, 'package.json'));
   const packed = spawnSync(command, [...first, 'pack', '--ignore-scripts=false'], { cwd: clone, encoding: 'utf8' });
   expect(packed.status).not.toBe(0);
-  expect(packed.stderr + packed.stdout).toContain('Type: npm ci');
+  expect(packed.stderr + packed.stdout).toContain('Run: npm ci');
   expect(readdirSync(clone).filter((name) => name.endsWith('.tgz'))).toEqual([]);
 });

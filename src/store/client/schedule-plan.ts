@@ -21,7 +21,8 @@ const MAX_TAKEN = 1000;
 export function slotOf(id: string, spec: ScheduleSpec, { at, count }: Moment, now: number): Slot {
   const { name, data, opts, timing } = spec;
   const { immediately: _, catchUp, ...repeat } = timing;
-  const dueInMs = Math.max(0, at - now);
+  // The clock of a store counts fractions of a millisecond; jobs show whole ones. Both together name the slot.
+  const dueInMs = Math.max(0, Math.ceil(at - now));
   const offset = offsetOf(timing, { at, count });
   const shown = {
     ...opts,
@@ -34,7 +35,7 @@ export function slotOf(id: string, spec: ScheduleSpec, { at, count }: Moment, no
     dueInMs,
     count,
     job: {
-      ...newJob(name, data, opts, JSON.stringify(shown), now),
+      ...newJob(name, data, opts, JSON.stringify(shown), Math.floor(now)),
       id: `repeat:${id}:${at}`,
       delayMs: dueInMs,
     },

@@ -5,9 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { HoldfastError } from '../../../src/errors.js';
+import { Queue } from '../../../src/queue/queue.js';
 import { RedisStore } from '../../../src/store/redis/index.js';
 import { freePort } from '../../support/servers/free-port.js';
 import { askRedis } from '../../support/servers/redis.js';
+import { Worker } from '../../../src/worker/worker.js';
 import { fakeRedis, killClients, newJob, newProxy, newServer, newSession, newStore, openStore } from './support.js';
 import { stopwatch } from '../../support/wait/stopwatch.js';
 import { paced } from '../../support/wait/pace.js';
@@ -200,6 +202,31 @@ describe('settings of a Redis server', () => {
       expect(warnings[0]?.message).toContain('CONFIG SET maxmemory-policy noeviction');
       stop();
     }
+  });
+
+  test('are a warning of the process, once, and no error of its queues and workers', async () => {
+    const server = await newServer({ settings: { save: '' } });
+    const warnings: Error[] = [];
+    const keep = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', keep);
+    onTestFinished(() => void process.off('warning', keep));
+    const errors: Error[] = [];
+    const made: { close(): Promise<void> }[] = [];
+    for (let n = 0; n < 2; n += 1) {
+      const queue = new Queue('q', { connection: server.url });
+      queue.on('error', (error) => errors.push(error));
+      const worker = new Worker('q', async () => undefined, { connection: server.url });
+      worker.on('error', (error) => errors.push(error));
+      made.push(queue, worker);
+      await Promise.all([queue.waitUntilReady(), worker.waitUntilReady()]);
+    }
+    await Promise.all(made.map((each) => each.close()));
+    await new Promise((resolve) => setImmediate(resolve));
+    const unsafe = warnings.filter((warning) => 'code' in warning && warning.code === 'HOLDFAST_STORE_UNSAFE');
+    expect(unsafe.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/keeps nothing on disk.*CONFIG SET appendonly yes/),
+    ]);
+    expect(errors).toEqual([]);
   });
 
   test('that keep nothing on disk are reported after each connection, beside other problems', async () => {

@@ -63,7 +63,7 @@ export async function loadDriver(): Promise<Driver> {
     const detail = isError(cause) ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new HoldfastError(
       'DRIVER_MISSING',
-      `The PostgreSQL store needs the package pg, which cannot be loaded (${detail}). Type: npm install pg`,
+      `The PostgreSQL store needs the package pg, which cannot be loaded (${detail}). Run: npm install pg`,
       { cause, store: 'postgres' },
     );
   }

@@ -58,7 +58,7 @@ export async function prepareSchema(server: Server, schema: string, migrate: boo
     if (isolation !== 'read committed') {
       throw refused(
         'STORE_UNSUPPORTED',
-        `The user at ${place} has the default_transaction_isolation "${isolation}": Holdfast needs "read committed". Type: ALTER ROLE <user> SET default_transaction_isolation = 'read committed'`,
+        `The user at ${place} has the default_transaction_isolation "${isolation}": Holdfast needs "read committed". Run: ALTER ROLE <user> SET default_transaction_isolation = 'read committed'`,
       );
     }
     if (readOnly) {

@@ -42,7 +42,7 @@ export class Warnings {
   #warning(name: string): HoldfastError {
     return new HoldfastError(
       'STORE_UNSAFE',
-      `PostgreSQL at ${this.#place} has ${name} = off: ${RISKS[name]}. Type: ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`,
+      `PostgreSQL at ${this.#place} has ${name} = off: ${RISKS[name]}. Run: ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`,
       { store: 'postgres' },
     );
   }

@@ -69,7 +69,7 @@ async function load(): Promise<Driver> {
     const detail = isError(cause) ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new HoldfastError(
       'DRIVER_MISSING',
-      `The Redis store needs the package ioredis, which cannot be loaded (${detail}). Type: npm install ioredis`,
+      `The Redis store needs the package ioredis, which cannot be loaded (${detail}). Run: npm install ioredis`,
       { cause, store: 'redis' },
     );
   }

@@ -97,7 +97,7 @@ export function warningsOf({ evictionPolicy, persistence }: Server, address: str
 function unsafe(address: string, problem: string, remedy: string): HoldfastError {
   return failure(
     'STORE_UNSAFE',
-    `Redis at ${address} ${problem}. Type: redis-cli CONFIG SET ${remedy} (and set it in redis.conf)`,
+    `Redis at ${address} ${problem}. Run: redis-cli CONFIG SET ${remedy} (and set it in redis.conf)`,
   );
 }
 

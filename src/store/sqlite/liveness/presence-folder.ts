@@ -79,7 +79,7 @@ export class PresenceFolder {
     if (!stats.isDirectory()) return 'is not a folder. Rename that file';
     if (!isOwn(stats)) return 'belongs to another user. Run all processes that use the store as one user, and remove the folder';
     if (process.platform === 'win32' || (stats.mode & OTHERS_WRITE) === 0) return undefined;
-    return this.#tightened() ? undefined : `can be written to by other users. Type: chmod 700 ${this.#folder}`;
+    return this.#tightened() ? undefined : `can be written to by other users. Run: chmod 700 ${this.#folder}`;
   }
 
   /**
