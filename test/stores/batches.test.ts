@@ -76,3 +76,14 @@ describe.each(ENGINES)('batches on %s', (engine) => {
     expect(sizes).toEqual([10, 10]);
   });
 });
+
+test('a batch of large jobs takes more than one claim brings, because the store has more', async () => {
+  const { inner, queue } = await scene('memory');
+  const adder = new Queue(queue, { connection: inner });
+  const data = 'x'.repeat(2 * 1024 * 1024);
+  await adder.addBulk(Array.from({ length: 12 }, () => ({ name: 'job', data })));
+  await adder.close();
+  const sizes = workBatches(inner, queue, { size: 12, minSize: 1 }, newGate().opened);
+  await until('the batch to begin', () => sizes.length > 0);
+  expect(sizes).toEqual([12]);
+});

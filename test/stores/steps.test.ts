@@ -68,6 +68,41 @@ describe.each(ENGINES)('steps on %s', (engine: Engine) => {
     expect(names).toEqual(['step fetch', 'step pay']);
   });
 
+  test('the steps of a job that is added again under the same id get other keys', async () => {
+    const { queue, work, ended } = await start();
+    const keys: string[] = [];
+    work((running) => running.step('pay', ({ key }) => void keys.push(key)));
+    for (const timestamp of [1, 2]) {
+      await ended(await queue.add('order', {}, { jobId: 'order-1', timestamp }));
+      expect(await queue.remove('order-1')).toBe(1);
+    }
+    expect(new Set(keys).size).toBe(2);
+  });
+
+  test('a cancelled run that goes on begins no further step', async () => {
+    const { queue, work, ended } = await start();
+    const began = newGate();
+    let worked = false;
+    let refusal: unknown;
+    work(async (running) => {
+      const aborted = new Promise((resolve) => running.lock.signal.addEventListener('abort', resolve));
+      began.open();
+      await aborted;
+      await running
+        .step('late', () => void (worked = true))
+        .catch((error: unknown) => {
+          refusal = error;
+        });
+      throw new Error('stopped');
+    });
+    const job = await queue.add('order', {});
+    await began.opened;
+    expect(await queue.cancel(job.id, 'enough')).toBe(true);
+    await ended(job);
+    expect(worked).toBe(false);
+    expect(refusal).toMatchObject({ code: 'CANCELLED' });
+  });
+
   test('a run that is interrupted after a step goes on behind it, and no attempt counts', async () => {
     const { queue, work, ended } = await start();
     const calls: string[] = [];
@@ -150,6 +185,18 @@ describe.each(ENGINES)('steps on %s', (engine: Engine) => {
     expect(await queue.signal(job.id, 'approval', { by: 'Ada' })).toBe(true);
     expect(await queue.signal(job.id, 'approval', { by: 'Bob' })).toBe(false);
     expect((await ended(job)).returnvalue).toBe('Ada');
+  });
+
+  test('a waitFor of less than a second waits too, and frees its slot', async () => {
+    const { queue, work, ended } = await start();
+    let runs = 0;
+    work(async (running) => {
+      runs += 1;
+      return running.waitFor('go', { timeoutMs: 900 });
+    });
+    const job = await ended(await queue.add('order', {}));
+    expect(job.failedReason).toContain('got no signal "go" in time');
+    expect(runs).toBe(2);
   });
 
   test('S8-7 waitFor finds a signal that came before, without a delay', async () => {

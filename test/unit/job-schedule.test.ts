@@ -11,6 +11,7 @@ import {
   type Slot,
   type Timing,
 } from '../../src/job/schedule.js';
+import { beginning, following, slotsAfter } from '../../src/store/client/schedule-slots.js';
 import { isMissed as isMissedBy } from '../../src/store/client/schedule-plan.js';
 
 const NOW = Date.parse('2026-11-16T12:00:00.500Z');
@@ -238,4 +239,19 @@ describe('hostile options', () => {
       catchUp: 'one',
     });
   });
+});
+
+test('a pattern without tz stays in the zone of the process that made the schedule, wherever its slots are computed', async () => {
+  const midnight = Date.parse('2026-11-17T00:00:00+09:00');
+  const day = 24 * HOUR;
+  for (const [tz, zone] of [
+    [undefined, 'Asia/Tokyo'],
+    ['Asia/Tokyo', 'Europe/Berlin'],
+  ]) {
+    const timing = timingOf({ pattern: '0 0 * * *', ...(tz !== undefined && { tz }) });
+    const spec = { name: 'j', data: '{}', opts: {}, timing, zone: zone as string };
+    expect(await beginning(spec, 0, NOW)).toEqual({ at: midnight, count: 1 });
+    expect(await following(spec, { at: midnight, count: 1 }, NOW)).toEqual({ at: midnight + day, count: 2 });
+    expect(await slotsAfter(spec, { at: midnight, count: 1 }, NOW, 2)).toEqual([midnight + day, midnight + 2 * day]);
+  }
 });

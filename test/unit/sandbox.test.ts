@@ -78,6 +78,22 @@ describe.each(KINDS)('a file that cannot be loaded, in %s', (kind) => {
     expect((await queue.getFailedCount()) + (await queue.getCompletedCount())).toBe(40);
   });
 
+  test('has not failed three times in a row if it loaded in between', async () => {
+    const file = join(tempFolder(), 'processor.mjs');
+    const broken = 'throw new Error("broken");';
+    const { worker } = await sandboxScene('memory');
+    writeFileSync(file, broken);
+    const { run, errors, worker: own } = worker(kind, { sandbox: { maxJobsPerChild: 1 } }, file);
+    for (let failures = 0; failures < 2; failures += 1) expect(await run('any')).toMatchObject({ code: 'PROCESSOR_UNLOADABLE' });
+    writeFileSync(file, 'export default async () => "done";');
+    expect(await run('any')).toBe('done');
+    await until('the next child to be ready', () => own.childPool?.getAllFree().length === 1);
+    writeFileSync(file, broken);
+    expect(await run('any')).toBe('done');
+    expect(await run('any')).toMatchObject({ code: 'PROCESSOR_UNLOADABLE' });
+    expect(errors).toEqual([]);
+  });
+
   test('does not hold up close(): jobs that wait for it go back without an attempt', async () => {
     const file = join(tempFolder(), 'processor.mjs');
     writeFileSync(file, 'throw new Error("broken");');

@@ -76,6 +76,18 @@ function rates(test: Test): void {
     assert.deepEqual(ids(await scene.claim(session, 10)), ['a3']);
   });
 
+  test('a rate of its own still counts for a group that was paused and resumed', async (scene) => {
+    await rate(scene, 1, 500);
+    await setGroup(scene, { key: 'a', rate: { max: 3, durationMs: scene.ms(500) } });
+    await scene.add(...jobsOf('a', 5));
+    const session = await scene.session();
+    assert.deepEqual(ids(await scene.claim(session, 2)), ['a1', 'a2']);
+    await setGroup(scene, { key: 'a', paused: true });
+    assert.deepEqual(ids(await scene.claim(session, 5)), []);
+    await setGroup(scene, { key: 'a', paused: false });
+    assert.deepEqual(ids(await scene.claim(session, 5)), ['a3']);
+  });
+
   test('a rate that is removed or raised opens the group at once', async (scene) => {
     await rate(scene, 1, 500);
     await scene.add(...jobsOf('a', 4));

@@ -4,6 +4,8 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ClaimedJob, JobRecord, NewJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { completed, failed, released, retried, retryFrom } from '../../../src/testing/conformance/samples.js';
+import { paced } from '../../support/wait/pace.js';
+import { until } from '../../support/wait/until.js';
 import { scriptTime } from './script-time.js';
 import { TAG } from './short-way.js';
 import { inOrders } from './in-orders.js';
@@ -224,4 +226,21 @@ describe('a cancel and another caller at once on Redis', () => {
     }
     expect(seen).toEqual(new Set([0, 1]));
   });
+});
+
+test('a cancel by age finds a job that got the turn of its key from a cancelled job, before many younger ones', async () => {
+  await add({ id: 'first', lockKey: 'k' }, { id: 'second', lockKey: 'k' });
+  const gapMs = paced(400);
+  const pause = performance.now();
+  await until('the next jobs to be younger', () => performance.now() - pause > gapMs);
+  const middle = performance.now() - gapMs / 2;
+  await add(...Array.from({ length: 420 }, (_, n) => ({ id: `young-${n}` })));
+  const cancelled: string[] = [];
+  for (let more = true; more; ) {
+    const selection = { lists: ['waiting' as const], olderThanMs: Math.round(performance.now() - middle), limit: 1000 };
+    const reply = await store.change('q', selection, CANCEL);
+    cancelled.push(...reply.changed);
+    more = reply.more && reply.changed.length > 0;
+  }
+  expect(cancelled).toEqual(['first', 'second']);
 });
