@@ -65,6 +65,9 @@ export let hasOpenCalls: (job: Job) => boolean;
 /** For workers: the recorded steps that the run of the job has not asked for. Undefined if the run has used no step. */
 export let unaskedSteps: (job: Job) => Promise<string[]> | undefined;
 
+/** For workers: the sleep or wait that has ended the run of the job. */
+export let suspensionOf: (job: Job) => string | undefined;
+
 /** For workers: the child whose failure fails the job. */
 export let doomOf: (job: Job) => JobRef | undefined;
 
@@ -77,6 +80,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     runStepsOf = (job) => job.#steps;
     hasOpenCalls = (job) => job.#runSteps?.forgotten === true || job.#snapshot.openWrites > 0;
     unaskedSteps = (job) => job.#runSteps?.unasked();
+    suspensionOf = (job) => job.#runSteps?.suspension;
     doomOf = (job) => job.#snapshot.record.doomedBy;
   }
 

@@ -56,6 +56,8 @@ export class RunSteps {
   readonly #working = new Set<Promise<unknown>>();
   /** The sleep or wait that is about to end the run. */
   #leaving: string | undefined;
+  /** The sleep or wait that has ended the run. */
+  #suspension: string | undefined;
   /** A second sleep or wait was asked for beside it. */
   #isTorn = false;
   #recorded: Promise<Map<string, string>> | undefined;
@@ -115,6 +117,10 @@ export class RunSteps {
   /** True if the handler has ended and a call of it has not. */
   get forgotten(): boolean {
     return this.#open.size > 0;
+  }
+
+  get suspension(): string | undefined {
+    return this.#suspension;
   }
 
   /** Begins a step. Returns its value if it is recorded. */
@@ -296,6 +302,7 @@ export class RunSteps {
     }
     this.#accept(name, status);
     this.#snapshot.moved(outcome);
+    this.#suspension = name;
     const what = delay.awaits === undefined ? `until "${name}" is over` : `for the signal "${name}"`;
     throw new DelayedError(`Job ${record.id} waits ${what}, and runs again then. Let this error pass.`);
   }

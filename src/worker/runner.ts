@@ -19,8 +19,11 @@ export type RunEnd =
   /** The worker was closed while the job ran. */
   | { event: 'interrupted'; outcome: Outcome; error: Error }
   | { event: 'none'; outcome: Outcome }
-  /** The processor has moved the job itself. `error`: what it threw after that, unless it only says that it has. */
-  | { event: 'none'; outcome: undefined; error?: Error };
+  /**
+   * The processor has moved the job itself. `returned`: it returned after that. `error`: what it threw after that, unless that only says that
+   * it has moved the job.
+   */
+  | { event: 'none'; outcome: undefined; returned?: boolean; error?: Error };
 
 /** The names of the errors with which a processor says that it has moved its job. */
 const MOVED: ReadonlySet<string> = new Set(['DelayedError', 'WaitingError', 'WaitingChildrenError', 'RateLimitError']);
@@ -148,7 +151,7 @@ export class Runner {
   }
 
   #returned(job: Job, lock: HeldLock, value: unknown): RunEnd {
-    if (lock.settled) return { event: 'none', outcome: undefined };
+    if (lock.settled) return { event: 'none', outcome: undefined, returned: this.beginsAtOnce };
     if (lock.completing !== undefined) return { event: 'completed', ...lock.completing };
     const outcome = completedOutcome(job, lock.token, value, this.#rules);
     return outcome.kind === 'failed'

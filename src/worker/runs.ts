@@ -4,7 +4,7 @@
 // than there are slots.
 import { HoldfastError, toError } from '../errors.js';
 import type { JobContext } from '../handle/job-context.js';
-import { Job, hasOpenCalls, showCutShort, showSettled, unaskedSteps } from '../handle/job.js';
+import { Job, hasOpenCalls, showCutShort, showSettled, suspensionOf, unaskedSteps } from '../handle/job.js';
 import type { Outcome, SettleStatus } from '../job/outcome.js';
 import type { ClaimedJob } from '../job/record.js';
 import { HeldLock } from '../session/held-lock.js';
@@ -16,7 +16,7 @@ import { RecentJobs } from './recent-jobs.js';
 import { Run, type RunOwner } from './run.js';
 import { TimeLimit } from './time-limit.js';
 import { TracedRun } from './traced-run.js';
-import { warnOfForgotten, warnOfUnasked } from './step-warnings.js';
+import { warnOfCaught, warnOfForgotten, warnOfUnasked } from './step-warnings.js';
 import type { RunEnd, Runner } from './runner.js';
 import { LinkedList } from '../runtime/linked-list.js';
 import { checkTelemetry, Tracing } from '../runtime/telemetry.js';
@@ -292,10 +292,16 @@ export class Runs implements RunOwner {
       this.#letGo(run.lock);
       this.#outbox.slotFreed();
       const { end } = run;
-      if (end !== undefined && end.outcome === undefined && end.error !== undefined)
-        this.#context.emitter.emit('error', end.error);
+      if (end !== undefined && end.outcome === undefined) this.#movedItself(run.job, end);
     }
     if (this.#ahead.size > 0) this.beginNext();
+  }
+
+  #movedItself(job: Job, { returned, error }: Extract<RunEnd, { outcome: undefined }>): void {
+    const suspension = suspensionOf(job);
+    if (suspension !== undefined && (returned === true || error !== undefined))
+      warnOfCaught(this.#context.name, job.id, suspension);
+    if (error !== undefined) this.#context.emitter.emit('error', error);
   }
 
   substitute({ job, outcome }: Run, refusal: HoldfastError): Outcome | undefined {

@@ -1,4 +1,4 @@
-// Warnings about handlers: recorded steps that a handler no longer asks for, and calls that it did not await.
+// Warnings about handlers: recorded steps that a handler no longer asks for, calls that it did not await, and suspensions that it caught.
 import { show } from '../runtime/check.js';
 
 /** Each step is told once per process. */
@@ -20,4 +20,13 @@ export function warnOfForgotten(queue: string, jobId: string): void {
   told.add(key);
   const message = `The handler of job ${jobId} of queue "${queue}" ended before a call that it made (job.step, sleep, waitFor, updateData, updateProgress, log or clearLogs): is an await missing? What such a call does after the end of the run is refused. This warning comes once for each queue.`;
   process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_CALL_FORGOTTEN' });
+}
+
+/** A handler went on after `sleep` or `waitFor` had ended its run. */
+export function warnOfCaught(queue: string, jobId: string, name: string): void {
+  const key = `${queue}: caught ${name}`;
+  if (told.has(key) || told.size > MAX_TOLD) return;
+  told.add(key);
+  const message = `The handler of job ${jobId} of queue "${queue}" went on after the wait ${show(name)} had ended its run: it caught the DelayedError of job.sleep or job.waitFor. The job runs again when the wait is over, so what the handler did after the error, such as a refund, is done as well as what follows the wait. Throw the error again: if (error instanceof DelayedError) throw error. This warning comes once for each wait.`;
+  process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_SUSPENSION_CAUGHT' });
 }

@@ -2,6 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Job } from '../../src/handle/job.js';
 import type { StepContext } from '../../src/handle/steps.js';
+import { DelayedError } from '../../src/job/signals.js';
 import { Queue } from '../../src/queue/queue.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
 import { interruptAfterStep } from '../../src/testing/interrupt.js';
@@ -35,6 +36,52 @@ describe.each(ENGINES)('steps on %s', (engine: Engine) => {
       });
     return { connection, name, queue, work, ended, errors };
   }
+
+  test.each(['returns', 'throws an error of its own'] as const)(
+    'a handler that catches a suspension and %s causes a warning, once',
+    async (then) => {
+      const { queue, work, ended, errors } = await start();
+      const warnings: string[] = [];
+      const note = (warning: Error & { code?: string }): void => {
+        if (warning.code === 'HOLDFAST_SUSPENSION_CAUGHT') warnings.push(warning.message);
+      };
+      process.on('warning', note);
+      onTestFinished(() => void process.off('warning', note));
+      let refunds = 0;
+      work(async (running) => {
+        // This one lets the errors of its waits pass.
+        if (running.name === 'careful') {
+          try {
+            await running.sleep('short', 1);
+          } catch (error) {
+            if (error instanceof DelayedError) throw error;
+            refunds += 100;
+          }
+          return 'shipped';
+        }
+        try {
+          await running.sleep('first', 1);
+          await running.sleep('second', 1);
+        } catch {
+          refunds += 1;
+          if (then === 'throws an error of its own') throw new Error('refunded');
+        }
+        return 'shipped';
+      });
+      const careful = await queue.add('careful', {});
+      const jobs = await queue.addBulk([
+        { name: 'careless', data: {} },
+        { name: 'careless', data: {} },
+      ]);
+      for (const job of [careful, ...jobs]) expect((await ended(job)).returnvalue).toBe('shipped');
+      await until('the warnings', () => warnings.length >= 2);
+      expect(refunds).toBe(4);
+      expect(warnings).toHaveLength(2);
+      expect(warnings[0]).toMatch(/went on after the wait "first" had ended its run.*Throw the error again/s);
+      expect(warnings[1]).toContain('"second"');
+      expect(errors.map(({ message }) => message)).toEqual(then === 'returns' ? [] : Array(4).fill('refunded'));
+    },
+  );
 
   test('S8-7 a step runs once over all attempts, and its result and key stay the same', async () => {
     const { queue, work, ended } = await start();
