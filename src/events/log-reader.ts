@@ -2,6 +2,7 @@
 // An outage only pauses it: it continues after the last event that it passed on.
 import { toError } from '../errors.js';
 import type { Store, StoredEvent } from '../store/contract/index.js';
+import { systemClock } from '../runtime/clock.js';
 import { OutageReport } from '../runtime/outage-report.js';
 import { retryPauseMs } from '../runtime/retry-pause.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
@@ -84,6 +85,7 @@ export class LogReader {
 
   async #read(): Promise<'more' | 'end' | 'failed'> {
     const { onEvent, onMissed, wants } = this.#options;
+    const askedAt = systemClock.monotonic();
     try {
       const tail = await this.fix();
       this.#wakeUps = tail.wakeUps;
@@ -106,7 +108,7 @@ export class LogReader {
       return more === true ? 'more' : 'end';
     } catch (thrown) {
       // If opening failed, the StoreAccess that opens the store has already reported it.
-      if (!this.#stopped && this.#fixing !== undefined) this.#outage.failed(toError(thrown));
+      if (!this.#stopped && this.#fixing !== undefined) this.#outage.failed(toError(thrown), askedAt);
       return 'failed';
     }
   }

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { type ErrorCode, HoldfastError, isRetryable, toError } from '../errors.js';
 import type { NewJob } from '../job/record.js';
 import { isRefusal } from '../store/client/refusal.js';
+import { systemClock } from '../runtime/clock.js';
 import { OutageReport } from '../runtime/outage-report.js';
 import { ReplyTimeout } from '../runtime/reply-timeout.js';
 import { retryPauseMs } from '../runtime/retry-pause.js';
@@ -261,6 +262,7 @@ export class AddBatcher {
     let isUnknown = false;
     for (let tries = 1; ; tries += 1) {
       let failure: Error;
+      const askedAt = systemClock.monotonic();
       try {
         const left = Math.max(0, deadline - performance.now());
         const replies = await caller.timeout.wait(left, store.add(queue, jobs, call), () => this.#giveUp(caller, undefined));
@@ -273,7 +275,7 @@ export class AddBatcher {
         // After the first try it is certain that nothing was added. A later try may itself wait for the try before it.
         if (tries === 1 && caller === this.#caller && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
       }
-      this.#outage.failed(failure);
+      this.#outage.failed(failure, askedAt);
       const left = deadline - performance.now();
       const pause = retryPauseMs(tries);
       // Another try that gets no reply in time would make the outcome unknown, so it needs enough time.

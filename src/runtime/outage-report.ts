@@ -28,12 +28,13 @@ export class OutageReport {
     return this.#reasons.size > 0;
   }
 
-  failed(error: Error): void {
+  /** `askedAt`: when the call that failed was made, on the monotonic clock. The outage is counted from the first of them. */
+  failed(error: Error, askedAt?: number): void {
     const time = systemClock.monotonic();
     const reason = error instanceof HoldfastError ? error.code : error.message;
     const { times, nextAt } = this.#reasons.get(reason) ?? { times: 0, nextAt: time };
     if (time < nextAt) return;
-    if (!this.inOutage) this.#since = time;
+    if (!this.inOutage) this.#since = askedAt ?? time;
     this.#reasons.set(reason, { times: times + 1, nextAt: time + retryPauseMs(times + 1, LAST_PAUSE_MS, FIRST_PAUSE_MS) });
     this.#onError(error);
   }

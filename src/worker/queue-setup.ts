@@ -3,6 +3,7 @@
 // session too, and refuses the claims that rely on the settings. `forget` keeps the limits of groups while a session is open.
 import { HoldfastError, isRetryable, toError } from '../errors.js';
 import type { GroupLimitOptions } from '../job/group.js';
+import { systemClock } from '../runtime/clock.js';
 import { OutageReport } from '../runtime/outage-report.js';
 import { retryPauseMs } from '../runtime/retry-pause.js';
 import { inTime } from '../runtime/within.js';
@@ -82,6 +83,7 @@ export class QueueSetup {
     );
     for (let failures = 1; !lifecycle.isClosing; failures += 1) {
       let session: Session | undefined;
+      const askedAt = systemClock.monotonic();
       try {
         const store = await ready();
         session = await owner.session();
@@ -94,7 +96,7 @@ export class QueueSetup {
         if (lifecycle.isClosing) return;
         // Calls of the worker are repeated, too, while no session can be opened.
         if (session !== undefined && !isRetryable(error)) throw error;
-        report.failed(toError(error));
+        report.failed(toError(error), askedAt);
       }
       await inTime(retryPauseMs(failures), lifecycle.forced, noReply, false).catch(() => undefined);
     }

@@ -41,6 +41,18 @@ test('reports an outage that lasts again, with growing pauses', () => {
   expect(over).toEqual([600_000]);
 });
 
+test('counts an outage from the call that failed first', () => {
+  outage.asked();
+  vi.advanceTimersByTime(3000);
+  outage.failed(unavailable());
+  vi.advanceTimersByTime(1000);
+  outage.asked();
+  outage.failed(new HoldfastError('STORE_READONLY', 'a replica'));
+  vi.advanceTimersByTime(500);
+  outage.answered();
+  expect(over).toEqual([4500]);
+});
+
 test('reports each reason once per outage, however often a call fails', () => {
   outage.asked();
   for (const error of [unavailable(), unavailable(), new HoldfastError('STORE_READONLY', 'a replica'), unavailable()])

@@ -1,6 +1,7 @@
 // An outage of the store, as a worker reports it: each reason once, from the first failure to the next reply. A reply that is only late
 // is a reason too. On a half-open connection no call fails for a long time, and a worker that no longer consumes must say so.
 import { HoldfastError } from '../../errors.js';
+import { systemClock } from '../../runtime/clock.js';
 import { LazyTimer } from '../../runtime/lazy-timer.js';
 import type { OutageReport } from '../../runtime/outage-report.js';
 import { clearTimeout, setTimeout } from '../../runtime/timers.js';
@@ -16,6 +17,7 @@ export class Outage {
     this.#reading = setTimeout(() => this.#silent(), READING_MS);
   });
   #reading: NodeJS.Timeout | undefined;
+  #askedAt = 0;
 
   constructor(report: OutageReport) {
     this.#report = report;
@@ -23,12 +25,13 @@ export class Outage {
 
   /** A call begins, and is retried until the store replies or the call is given up. */
   asked(): void {
+    this.#askedAt = systemClock.monotonic();
     this.#silence.start(SILENCE_MS - READING_MS);
   }
 
   failed(error: Error): void {
     this.givenUp();
-    this.#report.failed(error);
+    this.#report.failed(error, this.#askedAt);
   }
 
   answered(): void {
