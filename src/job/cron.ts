@@ -11,6 +11,7 @@
 import { Cron } from 'croner';
 import { HoldfastError, toError } from '../errors.js';
 import { checkText, invalidOption, show } from '../runtime/check.js';
+import { WallClock } from './wall-clock.js';
 
 export interface CronTimes {
   /** Returns the first time after this moment, both in epoch ms. Undefined if none follows. */
@@ -38,6 +39,8 @@ const NICKNAMES: ReadonlyMap<string, string> = new Map([
 
 /** The largest value of each field: `5/10` means from 5 up to it. */
 const LARGEST = [59, 59, 23, 31, 12, 7];
+/** A part of a pattern with one time of day. */
+const TIME_OF_DAY = /^\d+ \d+ \d+ /;
 const WANTED =
   'a cron pattern of five fields (minute, hour, day, month, weekday) or six (second first), or a name such as @daily';
 /** croner's `+` (day and weekday) is left out: other cron programs do not know it. */
@@ -47,9 +50,9 @@ const FIELD = /^[\d*?,\-/#a-z]+$/i;
 export function cronTimes(pattern: unknown, tz?: unknown): CronTimes {
   const fields = fieldsOf(pattern);
   const timezone = checkZone(tz ?? new Intl.DateTimeFormat().resolvedOptions().timeZone);
-  let parts: Cron[];
+  let parts: CronTimes[];
   try {
-    parts = partsOf(fields).map((part) => new Cron(part, { timezone, paused: true }));
+    parts = partsOf(fields).map((part) => (TIME_OF_DAY.test(part) ? timesOfDay(part, timezone) : intervals(part, timezone)));
   } catch (thrown) {
     throw invalidPattern(pattern, toError(thrown).message.replace(/^CronPattern: /, ''), thrown);
   }
@@ -102,10 +105,35 @@ function timesOf(...fields: [string, string, string]): string[] {
   return lists.reduce<string[]>((made, list) => made.flatMap((start) => list.map((value) => `${start} ${value}`.trim())), ['']);
 }
 
-function earliest(parts: readonly Cron[], after: number): number | undefined {
+function intervals(pattern: string, timezone: string): CronTimes {
+  const cron = new Cron(pattern, { timezone, paused: true });
+  return { next: (after) => cron.nextRun(new Date(after))?.getTime() };
+}
+
+/**
+ * One time of day. croner finds the times on the clock on the wall, and the zone says which moment that is: croner itself checks a time
+ * that it has moved out of a gap against the dates again, and so loses it if the gap ends at midnight.
+ */
+function timesOfDay(pattern: string, timezone: string): CronTimes {
+  const cron = new Cron(pattern, { timezone: 'UTC', paused: true });
+  const zone = new WallClock(timezone);
+  return {
+    next(after) {
+      let wall: Date | null | undefined = new Date(zone.at(after));
+      while ((wall = cron.nextRun(wall))) {
+        const time = zone.first(wall.getTime());
+        // A time that the clock repeats has come before.
+        if (time > after) return time;
+      }
+      return undefined;
+    },
+  };
+}
+
+function earliest(parts: readonly CronTimes[], after: number): number | undefined {
   let first: number | undefined;
   for (const part of parts) {
-    const time = part.nextRun(new Date(after))?.getTime();
+    const time = part.next(after);
     if (time !== undefined && (first === undefined || time < first)) first = time;
   }
   return first;

@@ -174,6 +174,29 @@ describe('when the clock changes', () => {
     ]);
   });
 
+  test.each([
+    ['America/Nuuk', '30 23 27 3 *', '2027-01-01T00:00:00Z', ['2027-03-28T01:00:00Z', '2028-03-28T00:30:00Z']],
+    [
+      'America/Scoresbysund',
+      '30 23 * * *',
+      '2027-03-27T00:30:00Z',
+      ['2027-03-27T01:30:00Z', '2027-03-28T01:00:00Z', '2027-03-29T00:30:00Z'],
+    ],
+    // 30 December 2011 does not exist there.
+    [
+      'Pacific/Apia',
+      '0 12 * 12 *',
+      '2011-12-29T00:00:00Z',
+      ['2011-12-29T22:00:00Z', '2011-12-30T10:00:00Z', '2011-12-30T22:00:00Z'],
+    ],
+    // A gap, and a repetition, of half an hour.
+    ['Australia/Lord_Howe', '15 2 * * *', '2026-10-03T00:00:00Z', ['2026-10-03T15:30:00Z', '2026-10-04T15:15:00Z']],
+    ['Australia/Lord_Howe', '45 1 * * *', '2026-04-04T00:00:00Z', ['2026-04-04T14:45:00Z', '2026-04-05T15:15:00Z']],
+    ['Asia/Kathmandu', '0 0 1 1 *', '2026-06-01T00:00:00Z', ['2026-12-31T18:15:00Z']],
+  ])('in %s, "%s" has its times', (tz, pattern, from, expected) => {
+    expect(times(pattern, tz, from, expected.length)).toEqual(expected);
+  });
+
   test('a day has each of its times exactly once, in every zone, through a year', () => {
     for (const tz of [
       'Europe/Berlin',
