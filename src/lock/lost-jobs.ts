@@ -42,7 +42,7 @@ export function warnOfLosses(queue: string, lost: LostJob[]): void {
     if (warned.has(owner)) continue;
     if (warned.size >= MOST_WARNED) warned.clear();
     warned.add(owner);
-    const message = `Process ${pid} on ${host} lost running jobs of queue "${queue}" (worker "${worker}", job ${jobId} and perhaps more). ${FOUND[found]} They run again, or fail if they stalled too often. This is told once for each worker; job.lostBy says it of each job.`;
+    const message = `Process ${pid} on ${host} lost running jobs of queue "${queue}" (worker "${worker}", job ${jobId} and perhaps more). ${FOUND[found]} They run again, or fail if they stalled too often. This warning comes once for each worker; job.lostBy says it of each job.`;
     process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_JOBS_LOST' });
   }
 }

@@ -127,8 +127,11 @@ export class LockEvents {
     emitter.emit('blocked', report);
     if (warned) return;
     warned = true;
-    const where = report.stack.startsWith('(') ? '' : `, ${report.stack.split('\n', 1)[0]?.trim()}`;
-    const message = `The event loop was blocked for ${report.ms} ms while a worker of queue "${name}" ran${where}. ${meanwhile}. Move long computations to a thread, or divide them. This is told once; the worker emits loopBlocked and blocked each time.`;
+    const frames = report.stack.startsWith('(') ? [] : report.stack.split('\n').map((frame) => frame.trim());
+    // A function of Node.js says less than the one that called it.
+    const frame = frames.find((text) => !/\bnode:/.test(text)) ?? frames[0];
+    const where = frame === undefined ? '' : `, ${frame}`;
+    const message = `The event loop was blocked for ${report.ms} ms while a worker of queue "${name}" ran${where}. ${meanwhile}. Move long computations to a thread, or divide them. This warning comes once; the worker emits loopBlocked and blocked each time.`;
     process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_LOOP_BLOCKED' });
   }
 
