@@ -32,11 +32,13 @@ export interface WaitForOptions {
 export interface StepInfo {
   name: string;
   /** timeout: `waitFor` has ended without its signal. */
-  kind: StepKind;
+  kind: StepKind | 'timeout';
   /** The result of a step, or the data of a signal. */
   value?: unknown;
 }
 
+/** Recorded in place of the signal when `waitFor` has ended without it, so that a later signal is refused. It is no JSON text. */
+const TIMED_OUT = 'timed out';
 /** A wait with at most this much time left, in ms, is over: `#now` is that inexact. */
 const EARLY_MS = 1000;
 const WAIT_NAMES = new OptionNames<WaitForOptions>({ of: 'waitFor', known: { timeoutMs: true } });
@@ -171,20 +173,20 @@ export class RunSteps {
   }
 
   async #waitFor(name: string, wait: string, timeoutMs: number): Promise<unknown> {
-    const [signal, timeout] = [storedName('signal', name), storedName('timeout', name)];
+    const signal = storedName('signal', name);
     let recorded = await this.#load();
-    if (!recorded.has(timeout) && !recorded.has(signal)) {
+    if (!recorded.has(signal)) {
       const until = Number(recorded.get(wait) ?? this.#now() + timeoutMs);
       // A job that was promoted, delayed or retried by hand runs before its time: then it waits again.
       const delayMs = Math.ceil(until - this.#now());
-      if (recorded.has(wait) && delayMs <= EARLY_MS) await this.#record(name, timeout, 'true');
+      if (recorded.has(wait) && delayMs <= EARLY_MS) await this.#record(name, signal, TIMED_OUT);
       else await this.#leave(name, { delayMs, step: { name: wait, value: String(Math.ceil(until)) }, awaits: signal });
-      // The signal came after the steps were read.
+      // The signal may have come after the steps were read.
       this.#recorded = undefined;
       recorded = await this.#load();
     }
     const data = recorded.get(signal);
-    if (recorded.has(timeout) || data === undefined) throw this.#timedOut(name);
+    if (data === undefined || data === TIMED_OUT) throw this.#timedOut(name);
     return decode(data);
   }
 
@@ -218,7 +220,7 @@ export class RunSteps {
   async unasked(): Promise<string[]> {
     if (this.#recorded === undefined) return [];
     const found = [...(await this.#recorded).keys()].flatMap((stored) => parseStoredName(stored) ?? []);
-    const own = found.filter(({ kind, name }) => kind !== 'signal' && kind !== 'timeout' && !this.#asked.has(name));
+    const own = found.filter(({ kind, name }) => kind !== 'signal' && !this.#asked.has(name));
     return own.map(({ name }) => name);
   }
 
@@ -347,10 +349,11 @@ export async function readSteps({ context, record }: JobSnapshot): Promise<Step[
 }
 
 export async function listSteps(snapshot: JobSnapshot): Promise<StepInfo[]> {
-  return (await readSteps(snapshot)).flatMap(({ name: stored, value }) => {
+  return (await readSteps(snapshot)).flatMap<StepInfo>(({ name: stored, value }) => {
     const parsed = parseStoredName(stored);
     if (parsed === undefined) return [];
     const { kind, name } = parsed;
+    if (kind === 'signal' && value === TIMED_OUT) return [{ name, kind: 'timeout' }];
     return [kind === 'step' || kind === 'signal' ? { name, kind, value: decode(value) } : { name, kind }];
   });
 }

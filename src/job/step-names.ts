@@ -3,9 +3,9 @@
 import { HoldfastError } from '../errors.js';
 import { invalidOption, show } from '../runtime/check.js';
 
-export type StepKind = 'step' | 'sleep' | 'wait' | 'signal' | 'timeout';
+export type StepKind = 'step' | 'sleep' | 'wait' | 'signal';
 
-const LETTERS: Record<StepKind, string> = { step: 's', sleep: 'z', wait: 'w', signal: 'g', timeout: 'o' };
+const LETTERS: Record<StepKind, string> = { step: 's', sleep: 'z', wait: 'w', signal: 'g' };
 const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter, kind as StepKind]));
 
 /** NUL and halves of surrogate pairs: not every store can keep them. */

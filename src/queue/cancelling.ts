@@ -68,7 +68,7 @@ function listsOf(types: CancellableType[] | undefined): ListName[] {
   });
 }
 
-/** Sends a signal to a job. Returns false if the job has one of this name with other data already. */
+/** Sends a signal to a job. Returns false if the job has one of this name with other data already, or has waited for it in vain. */
 export async function sendSignal(
   store: Store,
   { stored, name: queue }: { stored: string; name: string },

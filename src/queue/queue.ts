@@ -249,7 +249,7 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
 
   /**
    * Sends a signal to a job, for its `job.waitFor(name)`. It is kept until the job asks for it. A name can be sent once: returns false if the
-   * job has a signal of this name with other data already.
+   * job has a signal of this name with other data already, or has waited for it in vain.
    */
   async signal(jobId: string, name: string, data?: unknown): Promise<boolean> {
     return sendSignal(await this.store, this.#context, checkGivenId(jobId), name, data);

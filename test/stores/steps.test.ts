@@ -270,19 +270,25 @@ describe.each(ENGINES)('steps on %s', (engine: Engine) => {
   test('waitFor rejects with TIMEOUT when no signal comes, and again on later runs', async () => {
     const { queue, work, ended } = await start();
     const codes: unknown[] = [];
+    const accepted: boolean[] = [];
     work(async (running) => {
       const reply = await running.waitFor('approval', { timeoutMs: 50 }).catch((error: { name: string; code: unknown }) => {
         if (error.name === 'DelayedError') throw error;
         codes.push(error.code);
         return 'nothing';
       });
-      await queue.signal(running.id, 'approval', 'late');
+      accepted.push(await queue.signal(running.id, 'approval', 'late'));
       if (codes.length === 1) throw new Error('once more');
       return reply;
     });
     const job = await queue.add('order', {}, { attempts: 2 });
     expect((await ended(job)).returnvalue).toBe('nothing');
     expect(codes).toEqual(['TIMEOUT', 'TIMEOUT']);
+    expect(accepted).toEqual([false, false]);
+    expect((await job.steps()).map(({ kind, name }) => [kind, name])).toEqual([
+      ['wait', 'approval'],
+      ['timeout', 'approval'],
+    ]);
   });
 
   test('S8-7 a retry from a step repeats it and the later ones', async () => {
