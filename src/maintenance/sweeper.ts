@@ -31,6 +31,27 @@ const AFTER_END_MS = 10;
 /** A call that hangs for longer, in ms, is reported and given up; otherwise no further call would be made. */
 const TIMEOUT_MS = 30_000;
 
+/** The limit of calls that are repeated. A call that took too long is not repeated unchanged: the next one asks for half, and those after it for a little more each. */
+class Limit {
+  readonly #most: number;
+  #limit: number;
+
+  constructor(most: number) {
+    this.#most = this.#limit = most;
+  }
+
+  async of<T>(call: (limit: number) => Promise<T>): Promise<T> {
+    try {
+      const reply = await call(this.#limit);
+      this.#limit = Math.min(this.#most, this.#limit + 1);
+      return reply;
+    } catch (error) {
+      if (error instanceof HoldfastError && error.code === 'TIMEOUT') this.#limit = Math.max(1, this.#limit >> 1);
+      throw error;
+    }
+  }
+}
+
 export class Sweeper {
   readonly #options: SweeperOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -42,6 +63,8 @@ export class Sweeper {
   #again = false;
   /** Reports once per outage, because the probes go on and would fail as often. */
   readonly #outage: OutageReport;
+  readonly #swept = new Limit(SWEPT_AT_ONCE);
+  readonly #relayed = new Limit(RELAYED_AT_ONCE);
   #stopped = false;
   #silent = false;
 
@@ -83,7 +106,7 @@ export class Sweeper {
         this.#again = false;
         if (beforeSweep !== undefined) await withTimeout(beforeSweep());
         if (this.#stopped) return;
-        const reply = await withTimeout(store.sweep(queue, SWEPT_AT_ONCE));
+        const reply = await this.#swept.of((limit) => withTimeout(store.sweep(queue, limit)));
         this.#outage.answered();
         const found = reply.stalled.length + reply.failed.length > 0;
         if (found && !this.#silent) onSwept(reply);
@@ -124,7 +147,7 @@ export class Sweeper {
   async #relay(): Promise<void> {
     const { store, queue } = this.#options;
     for (let more = true; more && !this.#stopped; ) {
-      const reply = await withTimeout(store.relay(queue, RELAYED_AT_ONCE));
+      const reply = await this.#relayed.of((limit) => withTimeout(store.relay(queue, limit)));
       more = reply.more && reply.delivered > 0;
     }
   }

@@ -1,3 +1,4 @@
+import { HoldfastError } from '../../src/errors.js';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ProbeReply } from '../../src/store/contract/index.js';
 import { MemoryStore } from '../../src/store/memory/index.js';
@@ -265,4 +266,27 @@ test('the sweeper reports each probe that finds a schedule owing, and no other p
   hinting.found = { sessions: 1 };
   await time.pass(2000);
   expect([store.calls('probe'), told]).toEqual([8, 2]);
+});
+
+test('asks for half of what a store could not do in time, and for a little more when it replies', async () => {
+  const hinting = new Hinting({ clock: time.clock });
+  inner = hinting;
+  store = new FaultyStore(hinting);
+  const limits: number[] = [];
+  const error = new HoldfastError('TIMEOUT', 'too slow', { retryable: true });
+  const tooMuch = store.on('sweep', { fault: 'fail', error, when: (_queue, limit) => (limits.push(limit), limit > 10) });
+  const relays: number[] = [];
+  store.on('relay', { fault: 'fail', error, when: (_queue, limit) => (relays.push(limit), limit > 10) });
+  hinting.found = { sessions: 1, undone: true };
+  await deadJobs(15, 10);
+  await time.pass(100);
+  begin();
+  await time.pass(3_500);
+  expect(limits.slice(0, 6)).toEqual([50, 25, 12, 6, 7, 8]);
+  expect(stalled).toHaveLength(15);
+  expect(relays.slice(0, 5)).toEqual([100, 50, 25, 12, 6]);
+  tooMuch.remove();
+  await deadJobs(60, 10);
+  await time.pass(2000);
+  expect(stalled).toHaveLength(75);
 });

@@ -177,7 +177,7 @@ export function jobOptionsOf(options: JobOptions): JobsOptions {
 }
 
 export function unsupported(option: string, instead: string): HoldfastError {
-  return new HoldfastError('OPTION_UNSUPPORTED', `${option} of Bull is not carried out by this version. ${instead}`, { option });
+  return new HoldfastError('OPTION_UNSUPPORTED', `Holdfast does not support ${option} of Bull. ${instead}`, { option });
 }
 
 function limiterOf(limiter: RateLimiter): Pick<WorkerOptions, 'limiter' | 'group'> {

@@ -176,7 +176,7 @@ function coreRepeatOf(repeat: RepeatOptions): CoreRepeat {
 }
 
 export function unsupported(option: string, instead: string): HoldfastError {
-  return new HoldfastError('OPTION_UNSUPPORTED', `${option} of bun-queue is not carried out by this version. ${instead}`, {
+  return new HoldfastError('OPTION_UNSUPPORTED', `Holdfast does not support ${option} of bun-queue. ${instead}`, {
     option,
   });
 }
