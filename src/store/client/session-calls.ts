@@ -234,6 +234,7 @@ export class SessionCalls {
         outage.answered();
         const { givenUp } = lane;
         lane.landed();
+        if (claimed !== undefined && claim !== terms && claimed.jobs.length === claim?.count) claimed.more = true;
         if (claimed !== undefined && claimed.jobs.length > 0) numbered.session.granted(numbered.sentAt);
         health?.answered(claimed?.sessionAlive === true);
         const { session: caller, seq, sentAt } = numbered;
@@ -245,6 +246,8 @@ export class SessionCalls {
           return await this.#refused(lane, outcomes as [Outcome, ...Outcome[]], terms, substitute, error);
         }
         failures += 1;
+        // A claim that was too much for the store in this time would be so again.
+        if (claim !== undefined && isTimeout(error)) claim = { ...claim, count: Math.max(1, claim.count >> 1) };
         failingSince ??= systemClock.monotonic();
         if (numbered !== undefined) this.#watch(lane, numbered, outcomes);
         try {
@@ -386,6 +389,10 @@ export class SessionCalls {
       this.#onClosing.add(goOn);
     });
   }
+}
+
+function isTimeout(error: Error): boolean {
+  return error instanceof HoldfastError && error.code === 'TIMEOUT';
 }
 
 function unanswered(): HoldfastError {
