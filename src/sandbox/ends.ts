@@ -2,8 +2,14 @@
 import { HoldfastError } from '../errors.js';
 import type { CarrierExit } from './carrier.js';
 
+const NO_TYPESCRIPT =
+  " This Node.js loads no TypeScript. Compile the file, or use Node.js 22.18 or newer, or run it in a process with a loader: useWorkerThreads: false and workerForkOptions: { execArgv: ['--import', 'tsx'] }.";
+
 export function unloadableError(file: string, cause: Error): HoldfastError {
-  return new HoldfastError('PROCESSOR_UNLOADABLE', `The processor file ${file} cannot be loaded: ${cause.message}`, { cause });
+  const hint = /Unknown file extension "\.[cm]?ts"/.test(cause.message) ? NO_TYPESCRIPT : '';
+  return new HoldfastError('PROCESSOR_UNLOADABLE', `The processor file ${file} cannot be loaded: ${cause.message}${hint}`, {
+    cause,
+  });
 }
 
 /** `title`: of the child. */

@@ -58,6 +58,15 @@ describe.each(KINDS)('a file that cannot be loaded, in %s', (kind) => {
     expect(own.childPool?.getAllFree()).toEqual([]);
   });
 
+  const loadsTypeScript = Boolean((process.features as { typescript?: unknown }).typescript);
+  test.skipIf(loadsTypeScript)('says how to load TypeScript', async () => {
+    const file = join(tempFolder(), 'processor.ts');
+    writeFileSync(file, 'export default async (job: object): Promise<object> => job;');
+    const { worker } = await sandboxScene('memory');
+    const message = expect.stringMatching(/Unknown file extension.*Compile the file, or use Node\.js 22\.18.*'--import', 'tsx'/s);
+    expect(await worker(kind, {}, file).run('any')).toMatchObject({ code: 'PROCESSOR_UNLOADABLE', message });
+  });
+
   test('is reported once after three failures, starts no storm, and is used again when it loads', async () => {
     const file = join(tempFolder(), 'processor.mjs');
     writeFileSync(file, 'throw new Error("broken");');

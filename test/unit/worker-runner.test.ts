@@ -100,7 +100,7 @@ test('has no other outcome after the processor moved the job itself', async () =
   for (const processor of processors)
     ends.push(await endOf(new Runner({ processor, rules: {}, maxStartedAttempts: undefined }), job, lock));
   const moved = { event: 'none', outcome: undefined };
-  expect(ends).toEqual([moved, moved, { ...moved, error }]);
+  expect(ends).toEqual([{ ...moved, returned: true }, moved, { ...moved, error }]);
 });
 
 test('fails a job that was started too often without running it', async () => {
