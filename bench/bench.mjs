@@ -8,7 +8,7 @@
 //   --long              also what is left of a million jobs in memory
 //   --peers none        all (installed on first use), installed (if they are there), or none
 //   --json FILE         the figures for a program;  --from FILE  no measuring: reports what such files hold
-//   --svg FILE          a chart;  --write  puts tables and chart into README.md and docs/benchmarks.md
+//   --svg FILE          a chart;  --write  puts tables and chart into README.md and docs/contributing/benchmark-figures.md
 // Servers: REDIS_URL and DATABASE_URL where given, else the benchmark starts its own.
 import { readFile, writeFile } from 'node:fs/promises';
 import { machine } from './machine.mjs';

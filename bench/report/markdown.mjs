@@ -1,4 +1,4 @@
-// Puts the figures of a run between the markers of README.md (the main lines) and docs/benchmarks.md (all of them), with the chart.
+// Puts the figures of a run between the markers of README.md (the main lines) and docs/contributing/benchmark-figures.md (all of them), with the chart.
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,7 +24,7 @@ export async function writeTables(report) {
   const image = (path) => [`![Jobs a second on each store](${path})`, ''];
   await writeFile(join(root, CHART), chart(report));
   await between('README.md', [...image(CHART), ...summary(report)]);
-  await between('docs/benchmarks.md', [...image('benchmarks.svg'), ...everything(report)]);
+  await between('docs/contributing/benchmark-figures.md', [...image('../benchmarks.svg'), ...everything(report)]);
 }
 
 /** One column a store: our figure, and how many times as good as the best peer on it. */

@@ -220,8 +220,8 @@ describe('the levels of the conformance suite', () => {
     expect(errors).toEqual([]);
   });
 
-  it('has the levels that docs/writing-a-store.md lists', () => {
-    const page = readFileSync(new URL('../../docs/writing-a-store.md', import.meta.url), 'utf8');
+  it('has the levels that docs/contributing/writing-a-store.md lists', () => {
+    const page = readFileSync(new URL('../../docs/contributing/writing-a-store.md', import.meta.url), 'utf8');
     const row = ([name, { buildsOn, needs }]: [string, { buildsOn: readonly string[]; needs: string }]): string =>
       `| \`${name}\` | ${name === 'together' ? 'all others ' : buildsOn.length > 0 ? `${buildsOn.join(', ')} ` : ''}| ${needs} |`;
     expect(page.match(/^\| `[a-z-]+` \|.*$/gm)).toEqual(Object.entries(LEVELS).map(row));

@@ -1,4 +1,4 @@
-// Every line of docs/acceptance.md has a test with its id, and every id in a test or a conformance title has a line.
+// Every line of docs/contributing/acceptance.md has a test with its id, and every id in a test or a conformance title has a line.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { read, root } from './markdown.js';
 const ID = /\bS\d+-\d+\b/g;
 const FOLDERS = ['test/acceptance', 'test/faults', 'test/unit', 'test/stores', 'test/examples', 'src/testing/conformance'];
 
-const lines = [...read('docs/acceptance.md').matchAll(/^- \*\*(S\d+-\d+)\*\* ./gm)].map((match) => match[1] ?? '');
+const lines = [...read('docs/contributing/acceptance.md').matchAll(/^- \*\*(S\d+-\d+)\*\* ./gm)].map((match) => match[1] ?? '');
 const tested = new Set(FOLDERS.flatMap((folder) => sourcesIn(folder)).flatMap((source) => source.match(ID) ?? []));
 
 function sourcesIn(folder: string): string[] {
