@@ -70,6 +70,11 @@ export class QueueEventsProducer extends Emitter<{ error: [error: Error] }> {
   close(): Promise<void> {
     return this.#access.close(async () => undefined);
   }
+
+  /** For `await using`: closes it at the end of the block. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
 }
 
 function checkEventName(name: unknown): string {

@@ -152,6 +152,11 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
     });
   }
 
+  /** For `await using`: closes it at the end of the block. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   #read(): Promise<void> {
     void this.#presence?.opened();
     return this.#reader.run();

@@ -311,7 +311,7 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
    * Waits for `queue.signal(jobId, name, data)`, and returns the data. A signal that came before is found. Until the signal comes, the job is
    * delayed and its slot is free, as with `sleep`. Rejects with TIMEOUT after `timeoutMs`, on every run.
    */
-  waitFor<D = Any>(name: string, opts: WaitForOptions = {}): Promise<D> {
+  waitFor<D = unknown>(name: string, opts: WaitForOptions = {}): Promise<D> {
     return forgettable(this.#steps.waitFor(name, opts) as Promise<D>);
   }
 

@@ -169,6 +169,11 @@ export class Leader extends Emitter<LeaderEvents> {
     return this.closing;
   }
 
+  /** For `await using`: closes it at the end of the block. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   async #close(): Promise<void> {
     this.#leaving.abort();
     if (this.#term !== undefined) this.#stepDown(this.#term, 'it was closed');

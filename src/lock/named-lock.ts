@@ -62,4 +62,9 @@ export class NamedLock {
     this.#released ??= this.#giveBack();
     return this.#released;
   }
+
+  /** For `await using`: releases the lock at the end of the block. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
 }

@@ -39,11 +39,11 @@ export interface JobNode {
 /** A job of a graph. */
 export type GraphNode = Omit<FlowJob, 'children'>;
 
-export interface FlowGraph {
+export interface FlowGraph<Name extends string = string> {
   /** Jobs by names of your choice, which `edges` and the result use. */
-  nodes: Record<string, GraphNode>;
+  nodes: Record<Name, GraphNode>;
   /** The second job waits for the first one. */
-  edges: [before: string, after: string][];
+  edges: [before: NoInfer<Name>, after: NoInfer<Name>][];
 }
 
 export interface GetFlowOptions {

@@ -93,13 +93,13 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
   }
 
   /** Adds a graph of jobs, in which a job may have several parents. Returns the jobs by their names. */
-  addGraph(graph: FlowGraph, opts: FlowOptions = {}): Promise<Record<string, Job>> {
+  addGraph<Name extends string>(graph: FlowGraph<Name>, opts: FlowOptions = {}): Promise<Record<Name, Job>> {
     return this.#traced('addGraph', '', async (metadata) => {
       const drafts = this.#drafts(opts, metadata);
       const named = drafts.graph(graph);
-      if (named.size === 0) return {};
+      if (named.size === 0) return {} as Record<Name, Job>;
       const known = await this.#store(drafts.nodes, checkTransaction(opts.transaction));
-      return Object.fromEntries([...named].map(([name, node]) => [name, this.#handle(node, known)]));
+      return Object.fromEntries([...named].map(([name, node]) => [name, this.#handle(node, known)])) as Record<Name, Job>;
     });
   }
 
@@ -120,6 +120,11 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
   /** Waits for the adds under way. */
   close(): Promise<void> {
     return this.#access.close(() => this.#batcher.close());
+  }
+
+  /** For `await using`: closes it at the end of the block. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   disconnect(): Promise<void> {

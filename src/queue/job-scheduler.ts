@@ -72,6 +72,11 @@ export class JobScheduler {
     return this.#queue.close();
   }
 
+  /** For `await using`: closes it at the end of the block. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   /** Events of the queue behind it: `error` alone is of use here. */
   on(event: 'error', listener: (error: Error) => void): this {
     this.#queue.on(event, listener);

@@ -192,6 +192,11 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     return closing;
   }
 
+  /** For `await using`: closes it at the end of the block. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   disconnect(): Promise<void> {
     return this.close();
   }

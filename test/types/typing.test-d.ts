@@ -3,6 +3,8 @@ import type { Job } from '../../src/handle/job.js';
 import type { JobOf, Processor } from '../../src/handle/typed-job.js';
 import type { Any, IsJobMap } from '../../src/job/typing.js';
 import { Leader } from '../../src/lock/leader.js';
+import type { GraphNode } from '../../src/queue/flow-options.js';
+import type { FlowProducer } from '../../src/queue/flow-producer.js';
 import { Queue } from '../../src/queue/queue.js';
 import type { QueueListener } from '../../src/queue/queue-options.js';
 import { Worker } from '../../src/worker/worker.js';
@@ -239,3 +241,32 @@ new Worker<Mapped>(
     concurency: 5,
   },
 );
+void scheduled.add('a', { to: 'x' }, { attempts: 3 });
+// @ts-expect-error a misspelt option of a job of a map
+void scheduled.add('a', { to: 'x' }, { atempts: 3 });
+
+// ── graphs, waits, and resources ────────────────────────────────────────────────────────────────────────────────────────────
+declare const flow: FlowProducer;
+const graph = await flow.addGraph({
+  nodes: { a: { name: 'x', queueName: 'q' }, b: { name: 'y', queueName: 'q' } },
+  edges: [['a', 'b']],
+});
+holds<Equal<typeof graph, Record<'a' | 'b', Job>>>();
+void flow.addGraph({
+  nodes: { a: { name: 'x', queueName: 'q' } },
+  // @ts-expect-error no node of this graph
+  edges: [['a', 'c']],
+});
+declare const made: Record<string, GraphNode>;
+void flow.addGraph({ nodes: made, edges: [['a', 'c']] });
+holds<Equal<Awaited<ReturnType<typeof job.waitFor>>, unknown>>();
+holds<Equal<typeof approval, { by: string }>>();
+const approval = await job.waitFor<{ by: string }>('approval');
+
+export async function useAll(): Promise<void> {
+  await using queue = new Queue('q');
+  await using worker = new Worker('q', async () => undefined);
+  await using leader = new Leader('q');
+  await using lock = await queue.takeLock('name');
+  void [worker, leader, lock];
+}
