@@ -9,7 +9,11 @@ export const BATCHES = [
     'src/worker/batch-slots.ts',
     batches,
     ['one batch too many may run', '(this.open + 1) * this.size', 'this.open * this.size'],
-    ['jobs that are not acknowledged free their batch', 'Math.ceil(unacknowledged / this.size)', 'Math.floor(unacknowledged / this.size)'],
+    [
+      'jobs that are not acknowledged free their batch',
+      'Math.ceil(unacknowledged / this.size)',
+      'Math.floor(unacknowledged / this.size)',
+    ],
     ['waiting jobs are claimed once more', ' - this.waiting);', ');'],
   ),
   ...inFile(
@@ -19,9 +23,21 @@ export const BATCHES = [
     ['one aborted job aborts its batch', 'open.every(', 'open.some('],
     ['a list of another length is taken', '&& value.length === this.jobs.length', ''],
     ['a batch that has ended takes decisions', 'if (!this.#over && this.#undecided', 'if (this.#undecided'],
-    ['the last decision does not wait for the processor', 'if (this.#undecided.size > 0) {\n      decision', 'if (this.jobs.length > 0) {\n      decision'],
-    ['a decided job goes back at a shutdown', "if (lock.signal.aborted) this.#endLast();\n    else lock.signal.addEventListener('abort', () => this.#endLast());", ''],
-    ['a batch that throws completes its jobs', 'this.#end((entry) => this.#decisions.failed(entry, error));', 'this.#end((entry) => this.#decisions.completed(entry, error));'],
+    [
+      'the last decision does not wait for the processor',
+      'if (this.#undecided.size > 0) {\n      decision',
+      'if (this.jobs.length > 0) {\n      decision',
+    ],
+    [
+      'a decided job goes back at a shutdown',
+      "if (lock.signal.aborted) this.#endLast();\n    else lock.signal.addEventListener('abort', () => this.#endLast());",
+      '',
+    ],
+    [
+      'a batch that throws completes its jobs',
+      'this.#end((entry) => this.#decisions.failed(entry, error));',
+      'this.#end((entry) => this.#decisions.completed(entry, error));',
+    ],
     ['results are mixed up', '(value as unknown[] | undefined)?.[index]]', '(value as unknown[] | undefined)?.[0]]'],
   ),
   ...inFile(
@@ -31,16 +47,36 @@ export const BATCHES = [
     ['a full batch waits', 'count >= size || this.#isDue', 'this.#isDue'],
     ['an ended batch keeps its slot', 'this.#options.slots.open -= 1;', ''],
     ['a batch takes all that wait', '.slice(0, batch.size)', ''],
-    ['a job begins whose lock is not trusted', 'const trusted = entries.filter(({ lock }) => lock.trusted);', 'const trusted = entries;'],
+    [
+      'a job begins whose lock is not trusted',
+      'const trusted = entries.filter(({ lock }) => lock.trusted);',
+      'const trusted = entries;',
+    ],
   ),
   ...inFile(
     'src/worker/prefetch-buffer.ts',
     ahead,
-    ['a job that began counts as old', 'this.#jobs.delete(first.value.lock);\n    this.#old -= 1;', 'this.#jobs.delete(first.value.lock);'],
+    [
+      'a job that began counts as old',
+      'this.#jobs.delete(first.value.lock);\n    this.#old -= 1;',
+      'this.#jobs.delete(first.value.lock);',
+    ],
     ['old jobs stay', 'if (this.#old > 0) this.#onStale();', ''],
-    ['a lost job counts as old', 'newer jobs would go back too early.\n    this.#old -= 1;', 'newer jobs would go back too early.'],
-    ['a job goes back at its first tick', 'this.#old = this.#jobs.size;', 'this.#old = this.#jobs.size; if (this.#old > 0) this.#onStale();'],
-    ['the newest job begins first', 'const first = this.#jobs.values().next();', 'const first = [...this.#jobs.values()].reverse().values().next();'],
+    [
+      'a lost job counts as old',
+      'newer jobs would go back too early.\n    this.#old -= 1;',
+      'newer jobs would go back too early.',
+    ],
+    [
+      'a job goes back at its first tick',
+      'this.#old = this.#jobs.size;',
+      'this.#old = this.#jobs.size; if (this.#old > 0) this.#onStale();',
+    ],
+    [
+      'the newest job begins first',
+      'const first = this.#jobs.values().next();',
+      'const first = [...this.#jobs.values()].reverse().values().next();',
+    ],
   ),
   ...inFile(
     'src/worker/slots.ts',

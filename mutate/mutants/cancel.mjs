@@ -13,7 +13,11 @@ export const CANCEL = [
     ['the limit of cancelJobs bounds a chunk alone', 'Math.min(chunk, limit - cancelled)', 'chunk'],
     ['onProgress cannot stop a cancel', 'onProgress?.(cancelled) !== false', '(onProgress?.(cancelled), true)'],
     ['cancelJobs takes younger jobs too', '(olderThanMs !== undefined && { olderThanMs })', '{}'],
-    ['cancelJobs takes all lists', 'return types.map((type, index) => {', 'return [...new Set(Object.values(LISTS))].length > 99 ? [] : Object.values(LISTS); types.map((type, index) => {'],
+    [
+      'cancelJobs takes all lists',
+      'return types.map((type, index) => {',
+      'return [...new Set(Object.values(LISTS))].length > 99 ? [] : Object.values(LISTS); types.map((type, index) => {',
+    ],
   ),
   ...inFile(
     'src/handle/cancel.ts',
@@ -25,14 +29,35 @@ export const CANCEL = [
     'src/worker/runner.ts',
     runner,
     ['a cancelled job begins', 'if (lock.doomed !== undefined) throw new UnrecoverableError(lock.doomed);', ''],
-    ['a cancelled job is tried again', 'lock.doomed === undefined ? this.#rules : { ...this.#rules, final: true }', 'this.#rules'],
+    [
+      'a cancelled job is tried again',
+      'lock.doomed === undefined ? this.#rules : { ...this.#rules, final: true }',
+      'this.#rules',
+    ],
     ['the reason of a cancel is said twice', 'String(error.message).includes(why)', 'false'],
     ['an error does not carry its cancelReason', 'if (Object.isExtensible(error))', 'if (!Object.isExtensible(error))'],
-    ['a job of a failed child begins', 'if (child !== undefined) throw', 'if (child?.id === "") throw', { tests: stores('flows'), only: 'on memory' }],
-    ['a job starts once too often', 'job.attemptsStarted > this.#maxStartedAttempts', 'job.attemptsStarted > this.#maxStartedAttempts + 1'],
-    ['a shutdown uses up an attempt', "if (lock.withdrawn || isSignal(error, 'RateLimitError')", "if (isSignal(error, 'RateLimitError')"],
+    [
+      'a job of a failed child begins',
+      'if (child !== undefined) throw',
+      'if (child?.id === "") throw',
+      { tests: stores('flows'), only: 'on memory' },
+    ],
+    [
+      'a job starts once too often',
+      'job.attemptsStarted > this.#maxStartedAttempts',
+      'job.attemptsStarted > this.#maxStartedAttempts + 1',
+    ],
+    [
+      'a shutdown uses up an attempt',
+      "if (lock.withdrawn || isSignal(error, 'RateLimitError')",
+      "if (isSignal(error, 'RateLimitError')",
+    ],
     ['the error of lock.assert fails the job', ' || isOwnLoss(error, lock)) {', ') {'],
-    ['the loss of another job’s lock puts this one back', 'error.jobId === lock.jobId && !lock.held', '!lock.held || error.jobId !== undefined'],
+    [
+      'the loss of another job’s lock puts this one back',
+      'error.jobId === lock.jobId && !lock.held',
+      '!lock.held || error.jobId !== undefined',
+    ],
   ),
   ...inFile(
     'src/worker/time-limit.ts',
@@ -45,13 +70,25 @@ export const CANCEL = [
   ...inFile(
     'src/job/verdict.ts',
     verdict,
-    ['a blocked run is tried again for ever', 'if (attemptsMade >= (job.opts.attempts ?? 0)) return failed', 'if (attemptsMade < 0) return failed'],
+    [
+      'a blocked run is tried again for ever',
+      'if (attemptsMade >= (job.opts.attempts ?? 0)) return failed',
+      'if (attemptsMade < 0) return failed',
+    ],
     ['a discarded job is tried again', 'job.discarded || ', ''],
     ['an early failure is not marked', '? { early: true } : {}', '? {} : {}'],
     ['all stack traces are kept', '.slice(-limit)', ''],
     ['a strategy cannot end the attempts', 'if (delayMs < 0) return failed(job, token, error, rules);', ''],
-    ['a result that cannot be stored is tried again', 'return failed(job, token, toError(thrown), rules);', 'return { kind: "retry", jobId: job.id, token, reason: "", stacktrace: "[]", delayMs: 0, lifo: false };'],
-    ['a retry forgets lifo', "const lifo = job.opts.lifo ?? false;\n    return {", 'const lifo = false;\n    return {'],
-    ['a refused result completes its job', "if (outcome.kind === 'completed') {", "if (outcome.kind === 'completed' && outcome.value === '') {"],
+    [
+      'a result that cannot be stored is tried again',
+      'return failed(job, token, toError(thrown), rules);',
+      'return { kind: "retry", jobId: job.id, token, reason: "", stacktrace: "[]", delayMs: 0, lifo: false };',
+    ],
+    ['a retry forgets lifo', 'const lifo = job.opts.lifo ?? false;\n    return {', 'const lifo = false;\n    return {'],
+    [
+      'a refused result completes its job',
+      "if (outcome.kind === 'completed') {",
+      "if (outcome.kind === 'completed' && outcome.value === '') {",
+    ],
   ),
 ];

@@ -9,7 +9,11 @@ export const CLOSING = [
   ...inFile(
     'src/worker/shutdown.ts',
     closing,
-    ['a handler that ignores its signal keeps the worker open', 'runs?.giveUp((jobId) => shutdownError(context.name, jobId));', ''],
+    [
+      'a handler that ignores its signal keeps the worker open',
+      'runs?.giveUp((jobId) => shutdownError(context.name, jobId));',
+      '',
+    ],
     ['jobs that were taken by hand are kept', 'await manual.handBack();', ''],
     ['jobs that were claimed ahead are kept', 'runs?.handBackAhead();', '', { tests: unit('prefetch') }],
     ['a timeout interrupts nobody', 'void lifecycle.due.then(() => interrupt(stations));', ''],
@@ -20,11 +24,24 @@ export const CLOSING = [
   ...inFile(
     'src/worker/lifecycle.ts',
     lifecycle,
-    ['a later end of the wait counts', "this.#phase === 'closed' || at >= this.#dueAt", "this.#phase === 'closed'", { tests: [...unit('worker-lifecycle'), ...faults('close-timeout')] }],
+    [
+      'a later end of the wait counts',
+      "this.#phase === 'closed' || at >= this.#dueAt",
+      "this.#phase === 'closed'",
+      { tests: [...unit('worker-lifecycle'), ...faults('close-timeout')] },
+    ],
     ['force is not heard', 'if (force) this.#force.open();', ''],
-    ['a closed worker is idle again', "if (this.#phase !== 'starting') return;\n    this.#phase = 'idle';", "this.#phase = 'idle';"],
+    [
+      'a closed worker is idle again',
+      "if (this.#phase !== 'starting') return;\n    this.#phase = 'idle';",
+      "this.#phase = 'idle';",
+    ],
     ['closing runs twice', 'if (this.#closing === undefined) {', 'if (this.#closing === undefined || !force) {'],
-    ['a worker runs twice', 'if (this.isRunning) throw new HoldfastError', 'if (this.isRunning && this.#byHand) throw new HoldfastError'],
+    [
+      'a worker runs twice',
+      'if (this.isRunning) throw new HoldfastError',
+      'if (this.isRunning && this.#byHand) throw new HoldfastError',
+    ],
     ['a refused start is not told', 'this.#start?.ended.fail(reason);', ''],
   ),
   ...inFile(
@@ -32,10 +49,18 @@ export const CLOSING = [
     pool,
     ['failures to load are never forgotten', 'this.#loads = true;\n      this.#failures = 0;', 'this.#loads = true;'],
     ['a broken file starts a storm', 'if (this.#failures >= FAILURES_UNTIL_PAUSE) {', 'if (this.#failures < 0) {'],
-    ['a child runs more jobs than it may', 'child.jobs >= this.#settings.options.maxJobsPerChild', 'child.jobs > this.#settings.options.maxJobsPerChild'],
+    [
+      'a child runs more jobs than it may',
+      'child.jobs >= this.#settings.options.maxJobsPerChild',
+      'child.jobs > this.#settings.options.maxJobsPerChild',
+    ],
     ['a retired child is used again', 'child.isRetired || child.hasProcessExited()', 'child.hasProcessExited()'],
     ['idle children stay', 'if (now - child.idleSince >= maxIdleMs) this.#retire(child);', 'if (now < 0) this.#retire(child);'],
-    ['a job that waits for a child does not hear of the end', 'aborted === undefined ? starts : Promise.race([starts, aborted.promise])', 'starts'],
+    [
+      'a job that waits for a child does not hear of the end',
+      'aborted === undefined ? starts : Promise.race([starts, aborted.promise])',
+      'starts',
+    ],
     ['a job that never began fails at closing', 'if (lock instanceof HeldLock) lock.withdraw(error);', ''],
     ['failures are not reported', 'if (this.#failures !== FAILURES_UNTIL_PAUSE ||', 'if (this.#failures !== -1 ||'],
   ),

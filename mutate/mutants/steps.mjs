@@ -9,7 +9,11 @@ export const STEPS = [
     'src/handle/steps.ts',
     memory,
     ['the key of a step is that of an earlier job of the same id', 'record.id, record.timestamp].map', 'record.id].map'],
-    ['the key of a step is the same for all jobs', 'context.name, record.id, record.timestamp]', 'context.name, record.timestamp]'],
+    [
+      'the key of a step is the same for all jobs',
+      'context.name, record.id, record.timestamp]',
+      'context.name, record.timestamp]',
+    ],
     [
       'a run that must stop begins another step',
       '// A run that must stop does not begin another step.\n    lock.signal.throwIfAborted();',
@@ -49,7 +53,11 @@ export const STEPS = [
       { tests: engines('sqlite/transactions'), only: 'step' },
     ],
     ['a wait that timed out returns', 'data === undefined || data === TIMED_OUT', 'data === undefined'],
-    ['a timeout is listed as a signal', "if (kind === 'signal' && value === TIMED_OUT)", "if (kind === 'wait' && value === TIMED_OUT)"],
+    [
+      'a timeout is listed as a signal',
+      "if (kind === 'signal' && value === TIMED_OUT)",
+      "if (kind === 'wait' && value === TIMED_OUT)",
+    ],
     ['a forgotten step is not noticed', 'return this.#open.size > 0;', 'return this.#open.size > 100;'],
     ['the steps that were asked for are said to be unasked', '&& !this.#asked.has(name)', '&& this.#asked.has(name)'],
     ['a caught suspension is not known', 'this.#suspension = name;', ''],
