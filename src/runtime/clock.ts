@@ -9,8 +9,31 @@ export interface Clock {
   wall(): number;
 }
 
-/** Start of this thread. `performance.now()` counts from it on the same clock, at half the price of a bigint. Calls read it often. */
-const THREAD_BEGAN = Number(genuine(process.hrtime, 'hrtime').bigint() / 1000n) / 1000 - performance.now();
+/** Two reads this close together, in ms, are one moment. */
+const TOGETHER_MS = 0.05;
+const MOST_READS = 100;
+
+/**
+ * Returns when this thread began, by the clock of the host. A thread that is stopped between the two reads of a pair (by a busy machine, or
+ * SIGSTOP) would be late by that time for as long as it lives, and trust its locks for longer than others do. So the closest pair counts.
+ */
+export function beginningOf(host: () => number, sinceBeginning: () => number): number {
+  let [closest, began] = [Number.POSITIVE_INFINITY, 0];
+  for (let reads = 0; reads < MOST_READS && closest > TOGETHER_MS; reads += 1) {
+    const before = sinceBeginning();
+    const time = host();
+    const apart = sinceBeginning() - before;
+    if (apart < closest) [closest, began] = [apart, time - before - apart / 2];
+  }
+  return began;
+}
+
+const hrtime = genuine(process.hrtime, 'hrtime');
+/** `performance.now()` counts from it on the same clock as `hrtime`, at half the price of a bigint. Calls read it often. */
+const THREAD_BEGAN = beginningOf(
+  () => Number(hrtime.bigint() / 1000n) / 1000,
+  () => performance.now(),
+);
 
 export const systemClock: Clock = {
   monotonic: () => THREAD_BEGAN + performance.now(),

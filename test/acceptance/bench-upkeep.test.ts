@@ -13,8 +13,7 @@ test.each(STORES)(
     const figures = await bench(['--tiny', '--peers', 'none', '--only', only, '--store', store], await servers());
     for (const where of ['one process', 'two processes']) {
       const p50 = figures.of(store, `add to start, idle, ${where}, p50`);
-      // Two processes read two clocks, which may differ by a millisecond or two.
-      expect(p50).toBeGreaterThan(where === 'one process' ? 0 : -5);
+      expect(p50).toBeGreaterThan(0);
       expect(figures.of(store, `add to start, idle, ${where}, p99`)).toBeGreaterThanOrEqual(p50);
     }
     expect(figures.of(store, 'add to start, idle, one process, p50', 'raw')).toBeGreaterThan(0);
