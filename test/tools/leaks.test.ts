@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { paced } from '../support/wait/pace.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -36,7 +37,8 @@ beforeAll(async () => {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs');
   const report = join(folder, 'report.json');
   await new Promise((resolve) => {
-    execFile(process.execPath, [vitest, 'run', '--reporter=json', `--outputFile=${report}`], { cwd: folder }, resolve);
+    const env = { ...process.env, HOLDFAST_LEAK_PATIENCE_MS: String(paced(3000)) };
+    execFile(process.execPath, [vitest, 'run', '--reporter=json', `--outputFile=${report}`], { cwd: folder, env }, resolve);
   });
   const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as { testResults: { name: string; message: string }[] };
   messages = new Map(testResults.map(({ name, message }) => [name.replace(/^.*\/|\.test\.mjs$/g, ''), message]));
