@@ -1,7 +1,7 @@
 // Batches, and jobs that are claimed ahead.
 import { inFile, stores, unit } from './tests.mjs';
 
-const batches = { tests: stores('batches'), only: 'on memory' };
+const batches = { tests: ['test/acceptance/batches.test.ts', ...stores('batches')], only: 'on memory|a batch|batch is' };
 const ahead = { tests: unit('prefetch-buffer', 'prefetch') };
 
 export const BATCHES = [
@@ -31,20 +31,20 @@ export const BATCHES = [
     [
       'a decided job goes back at a shutdown',
       "if (lock.signal.aborted) this.#endLast();\n    else lock.signal.addEventListener('abort', () => this.#endLast());",
-      '',
+      'void lock;',
     ],
     [
       'a batch that throws completes its jobs',
       'this.#end((entry) => this.#decisions.failed(entry, error));',
       'this.#end((entry) => this.#decisions.completed(entry, error));',
     ],
-    ['results are mixed up', '(value as unknown[] | undefined)?.[index]]', '(value as unknown[] | undefined)?.[0]]'],
+    ['results are mixed up', '(value as unknown[] | undefined)?.[index]]', '(value as unknown[] | undefined)?.[index * 0]]'],
   ),
   ...inFile(
     'src/worker/batch-runner.ts',
     batches,
     ['a batch does not wait for the rest of a claim', '(count >= minSize && !this.#more)', 'count >= minSize'],
-    ['a full batch waits', 'count >= size || this.#isDue', 'this.#isDue'],
+    ['a full batch waits', 'count >= size || this.#isDue', 'count >= 2 * size || this.#isDue'],
     ['an ended batch keeps its slot', 'this.#options.slots.open -= 1;', ''],
     ['a batch takes all that wait', '.slice(0, batch.size)', ''],
     [
@@ -61,7 +61,7 @@ export const BATCHES = [
       'this.#jobs.delete(first.value.lock);\n    this.#old -= 1;',
       'this.#jobs.delete(first.value.lock);',
     ],
-    ['old jobs stay', 'if (this.#old > 0) this.#onStale();', ''],
+    ['old jobs stay', 'if (this.#old > 0) this.#onStale();', 'if (this.#old < 0) this.#onStale();'],
     [
       'a lost job counts as old',
       'newer jobs would go back too early.\n    this.#old -= 1;',

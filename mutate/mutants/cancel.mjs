@@ -15,8 +15,8 @@ export const CANCEL = [
     ['cancelJobs takes younger jobs too', '(olderThanMs !== undefined && { olderThanMs })', '{}'],
     [
       'cancelJobs takes all lists',
-      'return types.map((type, index) => {',
-      'return [...new Set(Object.values(LISTS))].length > 99 ? [] : Object.values(LISTS); types.map((type, index) => {',
+      'lists: listsOf(types), ',
+      'lists: [...listsOf(undefined), ...(types === undefined ? [] : listsOf(types))], ',
     ],
   ),
   ...inFile(
@@ -28,7 +28,7 @@ export const CANCEL = [
   ...inFile(
     'src/worker/runner.ts',
     runner,
-    ['a cancelled job begins', 'if (lock.doomed !== undefined) throw new UnrecoverableError(lock.doomed);', ''],
+    ['a cancelled job begins', 'if (lock.doomed !== undefined) throw', "if (lock.doomed === '') throw"],
     [
       'a cancelled job is tried again',
       'lock.doomed === undefined ? this.#rules : { ...this.#rules, final: true }',
@@ -52,11 +52,11 @@ export const CANCEL = [
       "if (lock.withdrawn || isSignal(error, 'RateLimitError')",
       "if (isSignal(error, 'RateLimitError')",
     ],
-    ['the error of lock.assert fails the job', ' || isOwnLoss(error, lock)) {', ') {'],
+    ['the error of lock.assert fails the job', ' || isOwnLoss(error, lock)) {', ' || (isOwnLoss(error, lock) && lock.held)) {'],
     [
       'the loss of another job’s lock puts this one back',
       'error.jobId === lock.jobId && !lock.held',
-      '!lock.held || error.jobId !== undefined',
+      "error.jobId !== '' && !lock.held",
     ],
   ),
   ...inFile(
@@ -64,8 +64,12 @@ export const CANCEL = [
     limit,
     ['a handler is not told that its time is over', 'this.#lock.cancel(error);', ''],
     ['a time limit has no grace', 'this.#options.graceMs);\n  }', '0);\n  }'],
-    ['a time limit goes on after the run', 'clearTimeout(this.#timer);\n    this.#options.onEnd();', 'this.#options.onEnd();'],
-    ['the thread ends a run before its grace', 'timeoutMs + graceMs + THREAD_LATER_MS', 'timeoutMs - THREAD_LATER_MS / 2'],
+    [
+      'a time limit goes on after the run',
+      'clearTimeout(this.#timer);\n    this.#options.onEnd();',
+      'if (this.#timer === undefined) clearTimeout(this.#timer);\n    this.#options.onEnd();',
+    ],
+    ['the thread ends a run before its grace', 'timeoutMs + graceMs + THREAD_LATER_MS', 'timeoutMs + graceMs - THREAD_LATER_MS'],
   ),
   ...inFile(
     'src/job/verdict.ts',

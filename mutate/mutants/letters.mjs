@@ -11,7 +11,11 @@ export const LETTERS = [
   ...inFile(
     'src/queue/redrive.ts',
     redrive,
-    ['redrive sends more than its count', "Math.min(checkInteger('count', count, { min: 1 }), all)", 'all'],
+    [
+      'redrive sends more than its count',
+      "Math.min(checkInteger('count', count, { min: 1 }), all)",
+      "Math.max(checkInteger('count', count, { min: 1 }), all)",
+    ],
     ['a letter without origin hides those behind it', 'passed += jobs.length - here;', 'if (here === 0) break;'],
     ['letters that were run are left', "'delayed', 'completed', 'failed'];", "'delayed'];"],
   ),

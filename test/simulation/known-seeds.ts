@@ -42,7 +42,7 @@ export const KNOWN_SEEDS: Record<'memory' | 'sqlite' | 'split', Record<string, n
     'any signal ends any sleep': 51,
     'a signal is recorded and does not wake its job': 29,
     'a run that waits for a signal gets none of its data': 12,
-    'a cancelled job that is given back waits again': 47,
+    'a cancelled job that is given back waits again': 135,
     'a cancelled job whose owner dies waits again': 218,
     'a cancel of a job that waits is only noted': 12,
     'no session asks whether there is a notice for it': 51,

@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { QueueEvents } from '../../src/events/queue-events.js';
 import type { Job } from '../../src/handle/job.js';
 import { FlowProducer } from '../../src/queue/flow-producer.js';
+import { CHUNK } from '../../src/queue/cleaning.js';
 import { Queue } from '../../src/queue/queue.js';
 import { Worker } from '../../src/worker/worker.js';
 import { ENGINES, type Engine, scene } from '../support/scenes/faulty-scene.js';
@@ -131,6 +132,25 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     expect(await queue.cancelJobs()).toBe(0);
   });
 
+  test('cancelJobs leaves younger jobs alone, and ends when its progress says so', async () => {
+    const { queue } = await start();
+    const count = CHUNK + 20;
+    await queue.addBulk(Array.from({ length: count }, () => ({ name: 'job', data: {} })));
+    expect(await queue.cancelJobs({ olderThanMs: 3_600_000 })).toBe(0);
+    const cancelled = await queue.cancelJobs({ onProgress: () => false });
+    expect([cancelled > 0, cancelled < count]).toEqual([true, true]);
+    expect(await queue.cancelJobs()).toBe(count - cancelled);
+  });
+
+  test('a cancel without a reason, or with an empty one, says that the job was cancelled', async () => {
+    const { queue, reaches } = await start();
+    for (const reason of [undefined, '']) {
+      const job = await queue.add('waits', {});
+      expect(await queue.cancel(job.id, reason)).toBe(true);
+      expect((await reaches(job, 'failed')).failedReason).toBe('cancelled');
+    }
+  });
+
   test('a cancel of a parent reaches its children only if asked to', async () => {
     const { connection, name, queue } = await start();
     const flow = kept(new FlowProducer({ connection }));
@@ -139,14 +159,23 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
       name: 'parent',
       queueName: name,
       opts: { jobId: id },
-      children: [{ name: 'child', queueName: children.name, opts: { jobId: `${id}-child` } }],
+      children: [
+        {
+          name: 'child',
+          queueName: children.name,
+          opts: { jobId: `${id}-child` },
+          children: [{ name: 'grandchild', queueName: children.name, opts: { jobId: `${id}-grandchild` } }],
+        },
+      ],
     });
     await flow.addBulk([tree('alone'), tree('all')]);
     expect(await queue.cancel('alone', 'one')).toBe(true);
     expect(await queue.cancel('all', 'both', { children: true })).toBe(true);
-    expect(await children.getJobState('alone-child')).toBe('waiting');
+    expect(await children.getJobState('alone-child')).toBe('waiting-children');
+    expect(await children.getJobState('alone-grandchild')).toBe('waiting');
     await until('the child to fail', async () => (await children.getJobState('all-child')) === 'failed');
-    expect((await children.getJob('all-child'))?.failedReason).toBe('cancelled: both');
+    await until('the grandchild to fail', async () => (await children.getJobState('all-grandchild')) === 'failed');
+    for (const id of ['all-child', 'all-grandchild']) expect((await children.getJob(id))?.failedReason).toBe('cancelled: both');
   });
 
   test('QueueEvents emits `failed` for a cancelled job, with its reason', async () => {

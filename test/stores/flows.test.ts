@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { QueueEvents } from '../../src/events/queue-events.js';
 import type { Job } from '../../src/handle/job.js';
-import { WaitingChildrenError } from '../../src/job/signals.js';
+import { UnrecoverableError, WaitingChildrenError } from '../../src/job/signals.js';
 import type { FlowJob } from '../../src/queue/flow-options.js';
 import { FlowProducer } from '../../src/queue/flow-producer.js';
 import { Queue } from '../../src/queue/queue.js';
@@ -359,5 +359,24 @@ describe.each(ENGINES)('flows on %s', (engine: Engine) => {
     expect(await partQueue.redrive()).toBe(0);
     await until('the job to complete', async () => (await rootQueue.getJobState('order')) === 'completed');
     await expect(rootQueue.add('pay', {}, { deadLetter: roots })).rejects.toMatchObject({ code: 'INVALID_OPTION' });
+  });
+
+  test('redrive sends as many letters as it is told, also those that were run, and passes over jobs that are no letters', async () => {
+    const { work, roots, parts, rootQueue, partQueue } = await start();
+    const failing = work(roots, () => {
+      throw new UnrecoverableError('broken');
+    });
+    await partQueue.add('no letter', {});
+    for (const jobId of ['a', 'b', 'c']) await rootQueue.add('pay', {}, { jobId, removeOnFail: true, deadLetter: parts });
+    await until('the letters', async () => (await partQueue.getWaitingCount()) === 4);
+    await failing.close();
+    // The job that is no letter stays in front.
+    const [, first] = await partQueue.getWaiting();
+    await first?.moveToCompleted('read', (await first.takeLock()) as string, false);
+    expect(await partQueue.redrive({ count: 2 })).toBe(2);
+    expect(await partQueue.getJobCounts('waiting', 'completed')).toEqual({ waiting: 1, completed: 1 });
+    expect(await partQueue.redrive()).toBe(1);
+    expect(await partQueue.getJobCounts('waiting', 'completed')).toEqual({ waiting: 1, completed: 0 });
+    expect(await rootQueue.getWaitingCount()).toBe(3);
   });
 });

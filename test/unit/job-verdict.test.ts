@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { backoffDelay } from '../../src/job/backoff.js';
 import type { JobsOptions } from '../../src/job/options.js';
 import { UnrecoverableError } from '../../src/job/signals.js';
-import { completedOutcome, failedOutcome, type TriedJob } from '../../src/job/verdict.js';
+import { blockedOutcome, completedOutcome, failedOutcome, substituteOutcome, type TriedJob } from '../../src/job/verdict.js';
 import { MAX_DELAY_MS } from '../../src/runtime/check.js';
 
 function tried(opts: JobsOptions, more: Partial<TriedJob> = {}): TriedJob {
@@ -173,4 +173,44 @@ describe('long reasons and stack traces', () => {
   test('of usual length stay as they are', async () => {
     expect(await failedOutcome(tried({}), 't', new Error('x'.repeat(16_384)), {})).toMatchObject({ reason: 'x'.repeat(16_384) });
   });
+});
+
+describe('a run that ends before its last attempt', () => {
+  test('says that it failed early, and only then', async () => {
+    const never = new UnrecoverableError('never');
+    expect(await failedOutcome(tried({ attempts: 3 }), 't', never, {})).toMatchObject({ kind: 'failed', early: true });
+    for (const [attempts, attemptsMade] of [
+      [1, 0],
+      [3, 2],
+    ] as const)
+      expect(await failedOutcome(tried({ attempts }, { attemptsMade }), 't', never, {})).not.toHaveProperty('early');
+  });
+
+  test('is tried again by the lock thread as often as by the worker', () => {
+    const opts = { attempts: 2, backoff: { type: 'fixed', delay: 70 } } as const;
+    expect(blockedOutcome(tried(opts), 't', boom, {})).toMatchObject({ kind: 'retry', delayMs: 70 });
+    expect(blockedOutcome(tried(opts, { attemptsMade: 1 }), 't', boom, {})).toMatchObject({ kind: 'failed' });
+    // A strategy of the user runs on the event loop, which is blocked.
+    expect(blockedOutcome(tried({ attempts: 2, backoff: { type: 'own' } }), 't', boom, {})).toMatchObject({ delayMs: 0 });
+  });
+});
+
+test('what replaces a refused outcome has a short text, and a refused result fails its job', () => {
+  const job = tried({ attempts: 2, removeOnFail: 3 });
+  const refusal = new Error('too large');
+  const completed = completedOutcome(job, 't', 'x'.repeat(50), {});
+  expect(substituteOutcome(job, completed, refusal, {})).toMatchObject({
+    kind: 'failed',
+    token: 't',
+    reason: expect.stringMatching(/refused the result .*52 bytes.*too large/) as string,
+    keep: { count: 3 },
+    early: true,
+  });
+  const retry = blockedOutcome(job, 't', boom, {});
+  expect(substituteOutcome(job, retry, refusal, {})).toMatchObject({
+    kind: 'retry',
+    reason: expect.stringContaining('refused the error') as string,
+    stacktrace: '[]',
+  });
+  expect(substituteOutcome(job, { kind: 'release', jobId: '7', token: 't' }, refusal, {})).toBeUndefined();
 });

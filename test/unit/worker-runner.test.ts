@@ -65,6 +65,44 @@ test('retries after a processor throws or rejects, and fails at the last attempt
   expect((await run(unrecoverable, { attempts: 9 })).end).toMatchObject({ outcome: { kind: 'failed', reason: 'never' } });
 });
 
+test('fails a cancelled job for good, with its own error and the reason of the cancel said once', async () => {
+  const ends = [];
+  for (const text of ['stopped', 'stopped because enough is enough']) {
+    const { job, lock } = await claimed({ attempts: 5 });
+    const own = Object.assign(new TypeError(text), { kept: true });
+    const processor = () => {
+      lock.doomed = 'enough is enough';
+      lock.cancel('enough is enough');
+      throw own;
+    };
+    const end = await endOf(new Runner({ processor, rules: {}, maxStartedAttempts: undefined }), job, lock);
+    expect(end).toMatchObject({ event: 'failed', error: own, outcome: { kind: 'failed' } });
+    expect(own).toMatchObject({ kept: true, cancelReason: 'enough is enough' });
+    ends.push((end.outcome as { reason: string }).reason);
+  }
+  expect(ends).toEqual(['stopped (cancelled: enough is enough)', 'stopped because enough is enough']);
+});
+
+test('hands a job back without an attempt when the worker shuts down, whatever its handler throws', async () => {
+  const { job, lock } = await claimed({ attempts: 1 });
+  const reason = new HoldfastError('SHUTDOWN', 'stop');
+  const processor = () => {
+    lock.withdraw(reason);
+    throw new Error('stopped');
+  };
+  const end = await endOf(new Runner({ processor, rules: {}, maxStartedAttempts: undefined }), job, lock);
+  expect(end).toMatchObject({ event: 'interrupted', error: reason, outcome: { kind: 'release', token: lock.token } });
+});
+
+test('does not begin a job that was cancelled between its claim and its start', async () => {
+  const { job, lock } = await claimed({ attempts: 5 });
+  lock.doomed = 'cancelled: not needed';
+  let ran = false;
+  const end = await endOf(new Runner({ processor: () => (ran = true), rules: {}, maxStartedAttempts: undefined }), job, lock);
+  expect([ran, end.event]).toEqual([false, 'failed']);
+  expect(end).toMatchObject({ outcome: { kind: 'failed', reason: 'cancelled: not needed' } });
+});
+
 test('hands a rate-limited job back without an event', async () => {
   const { end } = await run(() => Promise.reject(new RateLimitError()));
   expect(end).toMatchObject({ event: 'none', outcome: { kind: 'release' } });
