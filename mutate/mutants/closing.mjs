@@ -12,14 +12,18 @@ export const CLOSING = [
     [
       'a handler that ignores its signal keeps the worker open',
       'runs?.giveUp((jobId) => shutdownError(context.name, jobId));',
-      '',
+      "if (context.name === '') runs?.giveUp((jobId) => shutdownError(context.name, jobId));",
     ],
-    ['jobs that were taken by hand are kept', 'await manual.handBack();', ''],
-    ['jobs that were claimed ahead are kept', 'runs?.handBackAhead();', '', { tests: unit('prefetch') }],
-    ['a timeout interrupts nobody', 'void lifecycle.due.then(() => interrupt(stations));', ''],
+    ['jobs that were taken by hand are kept', 'await manual.handBack();', 'void manual;'],
+    ['jobs that were claimed ahead are kept', 'runs?.handBackAhead();', 'void runs;', { tests: unit('prefetch') }],
+    [
+      'a timeout interrupts nobody',
+      'void lifecycle.due.then(() => interrupt(stations));',
+      "void lifecycle.due.then(() => (name === '' ? interrupt(stations) : undefined));",
+    ],
     ['an interrupted handler does not hear of it', 'withdrawAll(context);\n  await within', 'await within'],
-    ['a store that does not reply holds up closing', 'calls.close(opts.lockDuration);', ''],
-    ['the session is not closed', 'await step(context, owner.close());', ''],
+    ['a store that does not reply holds up closing', 'calls.close(opts.lockDuration);', 'calls.close(opts.lockDuration * 1000);'],
+    ['the session is not closed', 'await step(context, owner.close());', 'void owner;'],
   ),
   ...inFile(
     'src/worker/lifecycle.ts',
@@ -27,10 +31,10 @@ export const CLOSING = [
     [
       'a later end of the wait counts',
       "this.#phase === 'closed' || at >= this.#dueAt",
-      "this.#phase === 'closed'",
+      "this.#phase === 'closed' || at >= this.#dueAt + 1e12",
       { tests: [...unit('worker-lifecycle'), ...faults('close-timeout')] },
     ],
-    ['force is not heard', 'if (force) this.#force.open();', ''],
+    ['force is not heard', 'if (force) this.#force.open();', 'if (force && this.#byHand) this.#force.open();'],
     [
       'a closed worker is idle again',
       "if (this.#phase !== 'starting') return;\n    this.#phase = 'idle';",

@@ -9,7 +9,8 @@ import { interruptAfterStep } from '../../src/testing/interrupt.js';
 import { Worker } from '../../src/worker/worker.js';
 import { ENGINES, type Engine, scene } from '../support/scenes/faulty-scene.js';
 import { newGate, openGates } from '../support/wait/gate.js';
-import { until } from '../support/wait/until.js';
+import type { Write } from '../../src/store/contract/index.js';
+import { sleep, until } from '../support/wait/until.js';
 
 function kept<T extends { close(): Promise<void> }>(made: T): T {
   onTestFinished(() => {
@@ -123,7 +124,79 @@ describe.each(ENGINES)('steps on %s', (engine: Engine) => {
       await ended(await queue.add('order', {}, { jobId: 'order-1', timestamp }));
       expect(await queue.remove('order-1')).toBe(1);
     }
-    expect(new Set(keys).size).toBe(2);
+    await ended(await queue.add('order', {}, { jobId: 'order-2', timestamp: 2 }));
+    expect(new Set(keys).size).toBe(3);
+  });
+
+  test('a wait that was promoted goes on, and times out when it would have', async () => {
+    const { queue, work } = await start();
+    work((running) => running.waitFor('approval', { timeoutMs: 600_000 }));
+    const { id } = await queue.add('order', {});
+    const waiting = async (run: number): Promise<number> =>
+      until(`the wait of run ${run}`, async () => {
+        const job = await queue.getJob(id);
+        return job?.attemptsStarted === run && (await job.getState()) === 'delayed' ? job.delay : undefined;
+      });
+    const first = await waiting(1);
+    await sleep(60);
+    await (await queue.getJob(id))?.promote();
+    expect(first - (await waiting(2))).toBeGreaterThan(40);
+  });
+
+  test('a step whose record gets no reply is repeated while its lock is held, and given up when it is lost', async () => {
+    const { inner, store, queue: name } = await scene(engine);
+    const queue = kept(new Queue(name, { connection: inner }));
+    let tries = 0;
+    const isStep = (_queue: string, [write]: readonly Write[]): boolean => write?.kind === 'step' && (tries += 1) > 0;
+    const broken = store.on('write', { fault: 'fail', when: isStep });
+    const ends: unknown[] = [];
+    let runs = 0;
+    const handler = async (running: Job): Promise<string> => {
+      runs += 1;
+      await running
+        .step('pay', () => undefined)
+        .catch((error: { code: unknown }) => {
+          ends.push(error.code);
+          throw error;
+        });
+      return 'paid';
+    };
+    const worker = kept(new Worker(name, handler, { connection: store, drainDelay: 1, lockRenewTime: 100 }));
+    worker.on('error', () => undefined);
+    const { id } = await queue.add('order', {});
+    await until('several tries', () => tries > 2);
+    expect(ends).toEqual([]);
+    await inner.change(name, [id], { kind: 'revoke', reason: 'operator' });
+    await until('the step to be given up', () => ends.length > 0);
+    broken.remove();
+    await until('the job to complete', async () => (await queue.getJobState(id)) === 'completed');
+    expect([ends.length, runs]).toEqual([1, 2]);
+  });
+
+  test('a step that its handler forgets, and one that it no longer asks for, cause a warning each', async () => {
+    const { queue, work, ended } = await start();
+    const warnings: string[] = [];
+    const note = ({ code, message }: Error & { code?: string }): void =>
+      void warnings.push(`${code} ${/"(?:old|new|forgotten)"/.exec(message)?.[0]}`);
+    process.on('warning', note);
+    onTestFinished(() => void process.off('warning', note));
+    const goOn = newGate();
+    work(async (running) => {
+      if (running.name === 'forgets') {
+        void running.step('forgotten', () => goOn.opened);
+        return;
+      }
+      await running.step('same', () => 1);
+      await running.step(running.attemptsMade === 0 ? 'old' : 'new', () => 1);
+      if (running.attemptsMade === 0) throw new Error('again');
+    });
+    await ended(await queue.add('careful', {}, { attempts: 2 }));
+    await until('the first warning', () => warnings.length > 0);
+    expect(warnings).toEqual(['HOLDFAST_STEPS_UNASKED "old"']);
+    await ended(await queue.add('forgets', {}));
+    await until('the second warning', () => warnings.length > 1);
+    expect(warnings[1]).toMatch(/^HOLDFAST_CALL_FORGOTTEN/);
+    goOn.open();
   });
 
   test('a cancelled run that goes on begins no further step', async () => {

@@ -75,6 +75,18 @@ describe('how much is claimed ahead', () => {
     expect(pace.expected()).toBe(0);
   });
 
+  test('is nothing after jobs that were claimed ahead could not start, until handlers end again', () => {
+    const clock = new ManualClock();
+    const pace = new Pace(clock);
+    for (let ended = 0; ended < 10; ended += 1) pace.ended();
+    clock.advance(250);
+    expect(pace.expected()).toBe(10);
+    pace.broken();
+    expect(pace.expected()).toBe(0);
+    pace.ended();
+    expect(pace.expected()).toBe(1);
+  });
+
   test('is nothing behind handlers that take longer than that', () => {
     const clock = new ManualClock();
     const slots = new Slots(1, 100, clock);

@@ -77,8 +77,29 @@ test('close() shuts down once, after it has returned, and a later call can still
   };
   const first = lifecycle.close(false, shutDown);
   expect(shutDowns).toBe(0);
+  expect(lifecycle.close(false, shutDown)).toBe(first);
   const second = lifecycle.close(true, shutDown);
   expect(second).toBe(first);
   await first;
   expect(shutDowns).toBe(1);
+});
+
+test('a start that the store refuses is told to run(), and the worker is idle again', async () => {
+  const lifecycle = idle();
+  const running = lifecycle.run();
+  const attached = lifecycle.untilAttached();
+  const reason = new Error('no such schema');
+  lifecycle.refused(reason);
+  await expect(running).rejects.toBe(reason);
+  await expect(attached).rejects.toBe(reason);
+  expect([lifecycle.state, lifecycle.refusal]).toEqual(['idle', reason]);
+  // After that it may run, and a late refusal changes nothing.
+  const again = lifecycle.run();
+  lifecycle.started();
+  lifecycle.refused(reason);
+  expect(lifecycle.state).toBe('running');
+  await lifecycle.close(false, async () => lifecycle.closed());
+  lifecycle.refused(reason);
+  expect(lifecycle.state).toBe('closed');
+  await again;
 });

@@ -553,14 +553,17 @@ describe('workers on SQLite', () => {
   it('do not repeat a step that was committed with the rows of the user', async () => {
     const { queue, work, db, ended } = await crew();
     let runs = 0;
+    const seen: unknown[] = [];
     work(async (job) => {
       runs += 1;
       const paid = await job.step('pay', ({ commit }) => transact(db, () => commit({ run: runs }, { transaction: db })));
+      seen.push(paid);
       if (runs < 3) fail();
       return paid;
     });
     const { returnvalue } = await ended(await queue.add('order', {}, { attempts: 5 }));
     expect([returnvalue, orders(db), runs]).toEqual([{ run: 1 }, 1, 3]);
+    expect(seen).toEqual([{ run: 1 }, { run: 1 }, { run: 1 }]);
   });
 
   it('run a flow after the commit that added it', async () => {
