@@ -361,7 +361,7 @@ describe.each(ENGINES)('flows on %s', (engine: Engine) => {
     await expect(rootQueue.add('pay', {}, { deadLetter: roots })).rejects.toMatchObject({ code: 'INVALID_OPTION' });
   });
 
-  test('redrive sends as many letters as it is told, also those that were run, and passes over jobs that are no letters', async () => {
+  test('redrive sends as many letters as its count, also those that were run, and passes over jobs that are no letters', async () => {
     const { work, roots, parts, rootQueue, partQueue } = await start();
     const failing = work(roots, () => {
       throw new UnrecoverableError('broken');

@@ -195,7 +195,7 @@ describe('a run that ends before its last attempt', () => {
   });
 });
 
-test('what replaces a refused outcome has a short text, and a refused result fails its job', () => {
+test('an outcome that replaces a refused one has a short text, and a refused result fails its job', () => {
   const job = tried({ attempts: 2, removeOnFail: 3 });
   const refusal = new Error('too large');
   const completed = completedOutcome(job, 't', 'x'.repeat(50), {});

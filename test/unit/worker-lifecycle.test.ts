@@ -84,7 +84,7 @@ test('close() shuts down once, after it has returned, and a later call can still
   expect(shutDowns).toBe(1);
 });
 
-test('a start that the store refuses is told to run(), and the worker is idle again', async () => {
+test('a start that the store refuses rejects run(), and the worker is idle again', async () => {
   const lifecycle = idle();
   const running = lifecycle.run();
   const attached = lifecycle.untilAttached();
