@@ -18,6 +18,8 @@ type StoredEvents = {
   error: [error: Error];
   /** The log can be read again, after an outage that was emitted as `error`. `outageMs`: its length. */
   recovered: [outageMs: number];
+  /** For programs of BullMQ that listen to it. Never emitted: `error` and `recovered` say when a store cannot be reached, whichever it is. */
+  'ioredis:close': [];
   /** `lostBy`: for a job that stalled too often, the process that lost it and how that was found. */
   failed: [args: { jobId: string; failedReason: string; prev?: string; lostBy?: LostBy }, id: string];
   paused: [args: object, id: string];

@@ -215,6 +215,12 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     const { id, failedReason, attemptsMade, failedOn } = origin;
     return { key: jobKey(origin), id, failedReason, attemptsMade, failedOn };
   }
+
+  /** Why the job will fail instead of running: a child of it has failed, whose failure fails its parent. */
+  get deferredFailure(): string | undefined {
+    const { doomedBy: child } = this.#snapshot.record;
+    return child === undefined ? undefined : `child ${jobKey(child)} failed`;
+  }
   get lock(): JobLock {
     return this.#snapshot.lock;
   }

@@ -57,6 +57,8 @@ export type QueueEventMap<J> = {
   progress: [jobId: string, progress: JobProgress];
   /** An add was acknowledged again, after an outage that was emitted as `error`. `outageMs`: its length. */
   recovered: [outageMs: number];
+  /** For programs of BullMQ that listen to it. Never emitted: `error` and `recovered` say when a store cannot be reached, whichever it is. */
+  'ioredis:close': [];
   removed: [jobId: string];
   resumed: [];
   /** This queue found a job whose owner died. It sweeps while it holds locks. */

@@ -27,10 +27,23 @@ export interface SqliteConnection {
 
 /** `{ host, port }` and all other options of ioredis, `{ cluster: [{ host, port }] }`, or `{ url }` with options of the engine. */
 export interface ServerConnection {
-  url?: string;
-  host?: string;
-  port?: number;
+  url?: string | undefined;
+  host?: string | undefined;
+  port?: number | undefined;
   [option: string]: unknown;
+}
+
+/** Options of ioredis in its own type, `RedisOptions`, which has no index signature. */
+export interface RedisOptionsLike {
+  host?: string | undefined;
+  port?: number | undefined;
+  path?: string | undefined;
+  db?: number | undefined;
+  username?: string | undefined;
+  password?: string | undefined;
+  tls?: object | undefined;
+  /** Not a client of pg. */
+  query?: never;
 }
 
 /** An ioredis instance or a pg pool, typed by a few of their members, so that users need no types of a package that they do not use. */
@@ -40,7 +53,15 @@ export type ClientInstance = { duplicate: unknown; evalsha: unknown } | { connec
  * `sqlite:jobs.db`, `redis://…`, `postgres://…`, `memory:`, `sync:`, options, an ioredis or pg.Pool instance, a module, or a store.
  * Without one: HOLDFAST_URL, else `sqlite:holdfast.db`.
  */
-export type Connection = string | SqliteConnection | StoreModule | Store | ServerConnection | ClientInstance | URL;
+export type Connection =
+  | string
+  | SqliteConnection
+  | StoreModule
+  | Store
+  | ServerConnection
+  | RedisOptionsLike
+  | ClientInstance
+  | URL;
 
 /** Connections with the same `key` share one store. */
 export type ConnectionPlan =

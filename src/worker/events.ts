@@ -39,6 +39,8 @@ interface EventsOf<J, Value> {
   error: [error: Error];
   /** The store replies again, after an outage that was emitted as `error`. `outageMs`: its length. */
   recovered: [outageMs: number];
+  /** For programs of BullMQ that listen to it. Never emitted: `error` and `recovered` say when a store cannot be reached, whichever it is. */
+  'ioredis:close': [];
   /** The event loop was blocked for `blockedMs`. Emitted when the loop is free again. */
   loopBlocked: [blockedMs: number];
   /** The same, with what is known about it. Emitted once for each block. */

@@ -2,6 +2,7 @@
 // public face and does none of its work: stations.ts makes and connects the parts that do. A worker must never change a job without its
 // token, nor forget one that the store has not acknowledged: without `prefetch` its slot is taken until then; with it, at most `prefetch`
 // jobs are in hand beyond the slots.
+import { randomUUID } from 'node:crypto';
 import { toError } from '../errors.js';
 import { Job } from '../handle/job.js';
 import { JOB_CONTEXT, type JobContext } from '../handle/job-context.js';
@@ -38,6 +39,8 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
   WorkerEvents<Data, Result, Name>,
   PlainListeners<Data, Result, Name>
 > {
+  /** A name of this worker alone, as in BullMQ. */
+  readonly id: string = randomUUID();
   readonly name: string;
   /** `prefix:name`. */
   readonly qualifiedName: string;

@@ -340,6 +340,18 @@ describe.each(ENGINES)('flows on %s', (engine: Engine) => {
     expect(await partQueue.count()).toBe(0);
   });
 
+  test('a parent says why it will fail when a child has failed, before a worker takes it', async () => {
+    const { flow, parts, rootQueue, work, part, root } = await start();
+    await flow.add(root([part('a', { failParentOnFailure: true })]));
+    expect((await rootQueue.getJob('root'))?.deferredFailure).toBeUndefined();
+    work(parts, () => {
+      throw new UnrecoverableError('broken');
+    });
+    const why = await until('the parent to hear of it', async () => (await rootQueue.getJob('root'))?.deferredFailure);
+    expect(why).toMatch(/^child bull:.*-parts:a failed$/);
+    expect(await rootQueue.getJobState('root')).toBe('waiting');
+  });
+
   test('S7-4 a job that fails for good leaves one letter, and redrive sends it back', async () => {
     const { work, roots, parts, rootQueue, partQueue } = await start();
     let broken = true;

@@ -207,3 +207,12 @@ new Worker<Mail, boolean, 'a' | 'b'>('mail', { a: async (job) => job.data.to ===
 // Defaults stand for what is left out.
 holds<Equal<JobOf<Mails>['name'], 'welcome' | 'digest'>>();
 holds<Equal<JobOf<Mail>, Job<Mail, Any, string>>>();
+
+// ── names that programs mention and Holdfast needs no longer ────────────────────────────────────────────────────────────────
+declare const someWorker: Worker;
+holds<Equal<typeof someWorker.id, string>>();
+declare const failing: Job;
+holds<Equal<typeof failing.deferredFailure, string | undefined>>();
+someWorker.on('ioredis:close', () => undefined);
+new Queue('q').on('ioredis:close', () => undefined);
+new QueueEvents('q').on('ioredis:close', () => undefined);

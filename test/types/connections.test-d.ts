@@ -1,5 +1,5 @@
 // Compiled, never run: what a connection and a transaction may be.
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import type { Knex } from 'knex';
 import type { Transaction } from 'kysely';
 import { Client, Pool } from 'pg';
@@ -9,6 +9,8 @@ import { Worker } from '../../src/worker/worker.js';
 
 new Queue('q', { connection: new Pool() });
 new Queue('q', { connection: new Redis() });
+declare const redisOptions: RedisOptions;
+new Queue('q', { connection: redisOptions });
 new Worker('q', null, { connection: new Pool() });
 new Queue('q', { connection: { url: 'postgres://localhost/app', schema: 'jobs', migrate: false } });
 new Queue('q', { connection: { host: 'localhost', port: 6379 } });
