@@ -113,6 +113,10 @@ export function isRetryable(error: unknown): boolean {
   return error instanceof HoldfastError && error.retryable;
 }
 
+export function isTimeout(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'TIMEOUT';
+}
+
 /** Also recognises errors of Node.js itself inside test runners that give each test file its own `Error`. */
 export function isError(thrown: unknown): thrown is Error {
   return thrown instanceof Error || types.isNativeError(thrown);

@@ -1,7 +1,7 @@
 // Sweeps a queue on a timer: the store finds expired sessions and locks. Between sweeps it probes for owners whose process died;
 // probe-interval.ts says how often. Their jobs then move on after a short grace instead of a whole lock duration.
 // Renewers run it, in the thread or on the event loop. It never decides which owner is dead: the store does.
-import { HoldfastError, toError } from '../errors.js';
+import { HoldfastError, isTimeout, toError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import { OutageReport } from '../runtime/outage-report.js';
 import { inTime } from '../runtime/within.js';
@@ -31,7 +31,7 @@ const AFTER_END_MS = 10;
 /** A call that hangs for longer, in ms, is reported and given up; otherwise no further call would be made. */
 const TIMEOUT_MS = 30_000;
 
-/** The limit of calls that are repeated. A call that took too long is not repeated unchanged: the next one asks for half, and those after it for a little more each. */
+/** The limit of calls that are repeated. After one that took too long, the next asks for half; each that succeeds lets the next ask for one more. */
 class Limit {
   readonly #most: number;
   #limit: number;
@@ -46,7 +46,7 @@ class Limit {
       this.#limit = Math.min(this.#most, this.#limit + 1);
       return reply;
     } catch (error) {
-      if (error instanceof HoldfastError && error.code === 'TIMEOUT') this.#limit = Math.max(1, this.#limit >> 1);
+      if (isTimeout(error)) this.#limit = Math.max(1, this.#limit >> 1);
       throw error;
     }
   }

@@ -1,7 +1,7 @@
 // Waits for the results of jobs that this queue adds (`addAndWait`). It opens a QueueEvents of its own with the first wait, and closes it
 // with the queue.
 import { QueueEvents } from '../events/queue-events.js';
-import { HoldfastError } from '../errors.js';
+import { HoldfastError, isTimeout } from '../errors.js';
 import type { Job } from '../handle/job.js';
 import { MAX_TIMER_MS, checkInteger } from '../runtime/check.js';
 import { performance } from '../runtime/timers.js';
@@ -61,8 +61,4 @@ export class Results {
     const message = `addAndWait: job ${id} ("${name}") did not finish within ${ms} ms. It goes on; wait again or look at its state.`;
     return new HoldfastError('TIMEOUT', message, { jobId: id, queue: this.#name });
   }
-}
-
-function isTimeout(error: unknown): boolean {
-  return error instanceof HoldfastError && error.code === 'TIMEOUT';
 }

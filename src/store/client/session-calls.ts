@@ -1,6 +1,6 @@
 // Numbered calls of a session to the store. Each lane has one call in flight, which is repeated under the same number until the store
 // replies. So a lost reply neither loses a settle nor leaves a claimed job behind. Workers and lock clients use it.
-import { closedError, HoldfastError, isRetryable, toError } from '../../errors.js';
+import { HoldfastError, closedError, isRetryable, isTimeout, toError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import { systemClock } from '../../runtime/clock.js';
 import { OutageReport } from '../../runtime/outage-report.js';
@@ -234,7 +234,9 @@ export class SessionCalls {
         outage.answered();
         const { givenUp } = lane;
         lane.landed();
-        if (claimed !== undefined && claim !== terms && claimed.jobs.length === claim?.count) claimed.more = true;
+        // It was asked for fewer jobs. The reply may be that to an earlier try, which asked for more of them.
+        if (claimed !== undefined && claim !== undefined && claim !== terms && claimed.jobs.length >= claim.count)
+          claimed.more = true;
         if (claimed !== undefined && claimed.jobs.length > 0) numbered.session.granted(numbered.sentAt);
         health?.answered(claimed?.sessionAlive === true);
         const { session: caller, seq, sentAt } = numbered;
@@ -389,10 +391,6 @@ export class SessionCalls {
       this.#onClosing.add(goOn);
     });
   }
-}
-
-function isTimeout(error: Error): boolean {
-  return error instanceof HoldfastError && error.code === 'TIMEOUT';
 }
 
 function unanswered(): HoldfastError {
