@@ -99,8 +99,8 @@ describe.each(oneInThisRun(SHARED_ENGINES))('S8-6 a rolling deploy on %s', (engi
     await until('all completions to be told', () => told(processes, 'completed').length >= ids.length);
     expect(told(processes, 'completed')).toHaveLength(ids.length);
     for (const event of ['stalled', 'failed', 'aborted', 'interrupted']) expect(told(processes, event)).toEqual([]);
-    // On a busy machine a reply may be late, which is told and costs nothing.
-    const isLate = ({ args }: Moment): boolean => (args as [{ code?: string }])[0].code === 'TIMEOUT';
+    // On a busy machine a renewal may be late, which is told and costs nothing.
+    const isLate = ({ args }: Moment): boolean => (args as [Error])[0].message.includes('did not answer a lock renewal in time');
     expect(told(processes, 'error').filter((moment) => !isLate(moment))).toEqual([]);
   }, 120_000);
 

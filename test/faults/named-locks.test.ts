@@ -136,8 +136,9 @@ describe.each(oneInThisRun(LOCK_ENGINES))('named locks under kills on %s', (engi
     const increments = counter.increments();
     print(engine, increments, 0, 0);
     expect([counter.value(), increments.length]).toEqual([FAIR_GOAL, FAIR_GOAL]);
-    // On a busy machine a reply may be late, which is told and costs nothing: no lock may be lost.
-    expect(all.flatMap((each) => each.all('error', ({ code }) => code !== 'TIMEOUT'))).toEqual([]);
+    // On a busy machine a renewal may be late, which is told and costs nothing: no lock may be lost.
+    const isLate = (message: unknown): boolean => String(message).includes('did not answer a lock renewal in time');
+    expect(all.flatMap((each) => each.all('error', ({ message }) => !isLate(message)))).toEqual([]);
     // From when all were there: in line, whoever comes first comes first.
     const last = Math.max(...all.map(({ pid }) => increments.findIndex((each) => each.pid === pid)));
     const shared = increments.slice(last);

@@ -130,7 +130,7 @@ test('Redis names the probable limit when its user may not read it', async () =>
   const job = await queue.add('job', 'small');
   // Redis closes the connection while such a value is still being sent, so that its reply is mostly lost.
   for (let round = 0; round < 5; round++) {
-    // Of a value that was not sent, because there was no connection yet, nothing can be said.
+    // Without a connection the value is not sent, and the error cannot name a limit.
     const isUp = (): Promise<boolean> => queue.getJob(job.id).then(Boolean, () => false);
     await until('the connection to be made anew', isUp);
     const reason = await job.updateData('x'.repeat(20 * ONE_MB)).catch((error: unknown) => error);
