@@ -2,13 +2,11 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { payload, payloads } from './payload.mjs';
+import { now } from './clock.mjs';
 import { ownCpuMs } from './processor-time.mjs';
 
 const BULK = 1000;
 const REPORT_MS = 10;
-
-/** The monotonic clock, which is one for all processes of a host. */
-const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 export function verbs(open, tell) {
   let contestant;

@@ -2,6 +2,7 @@
 // how two share the work. What ends too late is stopped, and counts with what it has done.
 import { once } from 'node:events';
 import { withPlace } from '../places.mjs';
+import { now } from '../clock.mjs';
 import { serverCpuMs } from '../servers.mjs';
 import { withActors } from '../stage.mjs';
 
@@ -11,8 +12,6 @@ const PATIENCE_MS = 60_000;
 const WARM_UP = 0.1;
 /** In memory, the usual backlog is gone in a quarter of a second, which shows the compiler at work rather than the code. */
 const TIMES_AS_MANY = { memory: 10 };
-/** The monotonic clock is one for all processes of a host. */
-const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 export const backlog = {
   name: 'backlog',

@@ -2,6 +2,7 @@
 // the limit is not waited for.
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { now } from '../clock.mjs';
 import { withPlace } from '../places.mjs';
 import { withActors } from '../stage.mjs';
 
@@ -20,7 +21,7 @@ export const recovery = {
         await survivor.call('holdForever');
         // Not in step with anybody's schedule.
         await sleep(500 + Math.random() * 1500);
-        const killedAt = Number(process.hrtime.bigint()) / 1e6;
+        const killedAt = now();
         await victim.kill();
         const line = { what: 'SIGKILL to start elsewhere', unit: 's', better: 'less' };
         const timer = new AbortController();
