@@ -38,8 +38,8 @@ export const CANCEL = [
     ['an error does not carry its cancelReason', 'if (Object.isExtensible(error))', 'if (!Object.isExtensible(error))'],
     [
       'a job of a failed child begins',
-      'if (child !== undefined) throw',
-      'if (child?.id === "") throw',
+      'if (deferredFailure !== undefined) throw',
+      "if (deferredFailure === '') throw",
       { tests: stores('flows'), only: 'on memory' },
     ],
     [

@@ -3,7 +3,7 @@ import { StoreAccess } from '../handle/access.js';
 import { queueNames } from '../job/names.js';
 import { encode } from '../job/payload.js';
 import { checkInteger, checkText, invalidOption } from '../runtime/check.js';
-import { Emitter } from '../runtime/emitter.js';
+import { ClosingEmitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { HoldfastError } from '../errors.js';
 import { BASE_NAMES, BASE_IGNORED, type QueueBaseOptions } from '../store/base-options.js';
@@ -27,7 +27,7 @@ const MAX_ARGS = 65_536;
 /** Names that QueueEvents, or Node's emitter, emits itself. */
 const RESERVED: ReadonlySet<string> = new Set([...EVENT_NAMES, ...['error', 'recovered', 'newListener', 'removeListener']]);
 
-export class QueueEventsProducer extends Emitter<{ error: [error: Error] }> {
+export class QueueEventsProducer extends ClosingEmitter<{ error: [error: Error] }> {
   readonly name: string;
   readonly opts: Readonly<QueueBaseOptions>;
   readonly #stored: string;
@@ -69,11 +69,6 @@ export class QueueEventsProducer extends Emitter<{ error: [error: Error] }> {
 
   close(): Promise<void> {
     return this.#access.close(async () => undefined);
-  }
-
-  /** For `await using`: closes it at the end of the block. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
   }
 }
 

@@ -5,7 +5,7 @@ import { StoreAccess } from '../handle/access.js';
 import type { FinishSource, JobEnd } from '../handle/waiting.js';
 import { queueNames } from '../job/names.js';
 import { MAX_TIMER_MS, checkBoolean, checkInteger, invalidOption } from '../runtime/check.js';
-import { Emitter } from '../runtime/emitter.js';
+import { ClosingEmitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { EVENTS_BYTES_KEPT } from '../store/budget.js';
 import { EVENTS_KEPT, type StoredEvent } from '../store/contract/index.js';
@@ -42,7 +42,7 @@ const NAMES = new OptionNames<QueueEventsOptions>({
   ignored: BASE_IGNORED,
 });
 
-export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource {
+export class QueueEvents extends ClosingEmitter<QueueEventsMap> implements FinishSource {
   readonly name: string;
   /** `prefix:name`. */
   readonly qualifiedName: string;
@@ -150,11 +150,6 @@ export class QueueEvents extends Emitter<QueueEventsMap> implements FinishSource
       this.#jobs.close();
       await this.#presence?.close();
     });
-  }
-
-  /** For `await using`: closes it at the end of the block. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
   }
 
   #read(): Promise<void> {

@@ -4,7 +4,6 @@
 import { type JobLock, NO_LOCK } from '../job/lock.js';
 import { checkGivenId, jobKey } from '../job/names.js';
 import type { LostBy } from '../job/lost-by.js';
-import type { JobRef } from '../job/family.js';
 import type { JobsOptions } from '../job/options.js';
 import type { Outcome } from '../job/outcome.js';
 import type { JobRecord } from '../job/record.js';
@@ -68,9 +67,6 @@ export let unaskedSteps: (job: Job) => Promise<string[]> | undefined;
 /** For workers: the sleep or wait that has ended the run of the job. */
 export let suspensionOf: (job: Job) => string | undefined;
 
-/** For workers: the child whose failure fails the job. */
-export let doomOf: (job: Job) => JobRef | undefined;
-
 export class Job<Data = Any, Result = Any, Name extends string = string> {
   static {
     showSettled = (job, outcome) => job.#snapshot.settled(outcome);
@@ -81,7 +77,6 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
     hasOpenCalls = (job) => job.#runSteps?.forgotten === true || job.#snapshot.openWrites > 0;
     unaskedSteps = (job) => job.#runSteps?.unasked();
     suspensionOf = (job) => job.#runSteps?.suspension;
-    doomOf = (job) => job.#snapshot.record.doomedBy;
   }
 
   static readonly #onUse = {

@@ -1,4 +1,5 @@
-// What a clock on a wall shows in a time zone, and back. Times on the wall are in ms, as if they were UTC.
+// The clock on the wall of a time zone: which time it shows at a moment, and at which moment it shows a time first. Times on the wall are
+// in ms, as if they were UTC.
 
 const DAY_MS = 86_400_000;
 

@@ -5,7 +5,7 @@ import { HoldfastError, toError } from '../errors.js';
 import type { LostBy } from '../job/lost-by.js';
 import { queueNames } from '../job/names.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
-import { Emitter } from '../runtime/emitter.js';
+import { ClosingEmitter } from '../runtime/emitter.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { type Connection, leaseStore, type StoreLease } from '../store/open.js';
 import { LockClient } from './lock-client.js';
@@ -75,7 +75,7 @@ interface Term {
   end(): void;
 }
 
-export class Leader extends Emitter<LeaderEvents> {
+export class Leader extends ClosingEmitter<LeaderEvents> {
   readonly name: string;
   readonly leaderTimeout: number;
   readonly heartbeatInterval: number;
@@ -167,11 +167,6 @@ export class Leader extends Emitter<LeaderEvents> {
   close(): Promise<void> {
     this.closing ??= this.#close();
     return this.closing;
-  }
-
-  /** For `await using`: closes it at the end of the block. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
   }
 
   async #close(): Promise<void> {

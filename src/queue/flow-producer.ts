@@ -7,7 +7,7 @@ import { Job } from '../handle/job.js';
 import { type JobRef, LINK_STATES } from '../job/family.js';
 import { checkGivenId, queueNames, queueNamesOf } from '../job/names.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
-import { Emitter } from '../runtime/emitter.js';
+import { ClosingEmitter } from '../runtime/emitter.js';
 import { checkTelemetry, SpanKind, Tracing } from '../runtime/telemetry.js';
 import type { JobRecord, NewJob } from '../job/record.js';
 import { readLinks } from '../handle/read-links.js';
@@ -37,7 +37,7 @@ export interface FlowProducerEvents {
   recovered: [outageMs: number];
 }
 
-export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: FlowProducerEvents[E] }> {
+export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvents]: FlowProducerEvents[E] }> {
   readonly opts: Readonly<FlowProducerOptions>;
   readonly #access: StoreAccess;
   readonly #batcher: AddBatcher;
@@ -120,11 +120,6 @@ export class FlowProducer extends Emitter<{ [E in keyof FlowProducerEvents]: Flo
   /** Waits for the adds under way. */
   close(): Promise<void> {
     return this.#access.close(() => this.#batcher.close());
-  }
-
-  /** For `await using`: closes it at the end of the block. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
   }
 
   disconnect(): Promise<void> {

@@ -6,7 +6,7 @@ import { checkDeduplicationId } from '../job/deduplication.js';
 import { checkGivenId } from '../job/names.js';
 import type { FinishedState, JobState, JobType } from '../job/state.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
-import { Emitter } from '../runtime/emitter.js';
+import { ClosingEmitter } from '../runtime/emitter.js';
 import { MetricNames, TelemetryAttributes } from '../runtime/telemetry.js';
 import { TelemetryGuard } from '../runtime/telemetry-guard.js';
 import { VERSION } from '../runtime/version.js';
@@ -33,7 +33,7 @@ export interface QueueMeta {
   version: string;
 }
 
-export abstract class QueueGetters<T, R, N extends string> extends Emitter<
+export abstract class QueueGetters<T, R, N extends string> extends ClosingEmitter<
   QueueEventMap<JobOf<T, R, N>>,
   PlainQueueListeners<T, R, N>
 > {

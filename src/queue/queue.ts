@@ -298,11 +298,6 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
     });
   }
 
-  /** For `await using`: closes it at the end of the block. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
   /** Created when the first lock is taken: most queues never take one. */
   protected get lockClient(): LockClient {
     if (this.closing !== undefined) throw this.#access.closed();

@@ -72,3 +72,12 @@ export class Emitter<E extends EventArguments<E>, L = ListenersOf<E>> extends Ev
     console.error(error);
   }
 }
+
+/** An emitter that is closed at the end of its use; by `await using`, at the end of the block. */
+export abstract class ClosingEmitter<E extends EventArguments<E>, L = ListenersOf<E>> extends Emitter<E, L> {
+  abstract close(): Promise<void>;
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

@@ -1,9 +1,8 @@
 // Calls the user's processor for one job and converts what it does (return, throw, throw something odd, move the job itself) to an
 // outcome. It never calls the store and never throws.
 import { HoldfastError, toError } from '../errors.js';
-import { doomOf, type Job } from '../handle/job.js';
+import type { Job } from '../handle/job.js';
 import { refusedByChildren } from '../job/family-refusal.js';
-import { jobKey } from '../job/names.js';
 import type { Outcome } from '../job/outcome.js';
 import { isSignal, UnrecoverableError } from '../job/signals.js';
 import { blockedOutcome, completedOutcome, failedOutcome, substituteOutcome, type VerdictRules } from '../job/verdict.js';
@@ -96,8 +95,8 @@ export class Runner {
   /** Throws if the job was cancelled or started too often, or a child of it failed whose failure fails it. */
   protected checkStarts(job: Job, lock: HeldLock): void {
     if (lock.doomed !== undefined) throw new UnrecoverableError(lock.doomed);
-    const child = doomOf(job);
-    if (child !== undefined) throw new UnrecoverableError(`child ${jobKey(child)} failed`);
+    const { deferredFailure } = job;
+    if (deferredFailure !== undefined) throw new UnrecoverableError(deferredFailure);
     if (job.attemptsStarted > this.#maxStartedAttempts) throw new UnrecoverableError('job started more than allowable limit');
   }
 
@@ -151,6 +150,7 @@ export class Runner {
   }
 
   #returned(job: Job, lock: HeldLock, value: unknown): RunEnd {
+    // A batch that returns may have caught what ended the run of one job: the others go on.
     if (lock.settled) return { event: 'none', outcome: undefined, returned: this.beginsAtOnce };
     if (lock.completing !== undefined) return { event: 'completed', ...lock.completing };
     const outcome = completedOutcome(job, lock.token, value, this.#rules);

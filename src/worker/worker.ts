@@ -11,7 +11,7 @@ import { queueNames } from '../job/names.js';
 import { RateLimitError } from '../job/signals.js';
 import type { IfMapped } from '../job/typing.js';
 import { checkBoolean, checkInteger, MAX_TIMER_MS } from '../runtime/check.js';
-import { Emitter } from '../runtime/emitter.js';
+import { ClosingEmitter } from '../runtime/emitter.js';
 import type { ChildPool } from '../sandbox/pool.js';
 import { sandboxOf } from '../sandbox/sandbox.js';
 import type { Store } from '../store/contract/index.js';
@@ -35,7 +35,7 @@ import { makeStations, type Stations } from './stations.js';
 
 // BullMQ's defaults, so that its programs keep compiling.
 // oxlint-disable-next-line typescript/no-explicit-any
-export class Worker<Data = any, Result = any, Name extends string = string> extends Emitter<
+export class Worker<Data = any, Result = any, Name extends string = string> extends ClosingEmitter<
   WorkerEvents<Data, Result, Name>,
   PlainListeners<Data, Result, Name>
 > {
@@ -193,11 +193,6 @@ export class Worker<Data = any, Result = any, Name extends string = string> exte
     const closing = controls.close(this.#stations, force);
     if (this.#stations.context.lifecycle.isClosing) this.closing = closing;
     return closing;
-  }
-
-  /** For `await using`: closes it at the end of the block. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
   }
 
   disconnect(): Promise<void> {

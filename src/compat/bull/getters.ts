@@ -2,7 +2,7 @@
 import type { Job as CoreJob } from '../../handle/job.js';
 import type { Metrics } from '../../queue/metrics.js';
 import type { Queue as CoreQueue } from '../../queue/queue.js';
-import { Emitter } from '../../runtime/emitter.js';
+import { ClosingEmitter } from '../../runtime/emitter.js';
 import type { BullEvents } from './events.js';
 import type { JobStatus } from './job.js';
 import { informationOf, type JobInformation } from './repeat.js';
@@ -20,7 +20,7 @@ export interface JobCounts {
 
 const STARTABLE = ['wait', 'prioritized'] as const;
 
-export abstract class BullGetters<J> extends Emitter<BullEvents<J>> {
+export abstract class BullGetters<J> extends ClosingEmitter<BullEvents<J>> {
   /** The core queue behind this one: named locks, instances and everything else that Bull has no name for. */
   abstract readonly core: CoreQueue;
   protected abstract wrap(job: CoreJob): J;

@@ -11,7 +11,7 @@ import type { Any } from '../../job/typing.js';
 import type { Instance } from '../../lock/instances.js';
 import { Queue as CoreQueue } from '../../queue/queue.js';
 import { checkInteger, invalidOption } from '../../runtime/check.js';
-import { Emitter } from '../../runtime/emitter.js';
+import { ClosingEmitter } from '../../runtime/emitter.js';
 import { STALLED_REASON } from '../../store/contract/index.js';
 import { Worker } from '../../worker/worker.js';
 import { within } from '../time-limit.js';
@@ -37,7 +37,7 @@ export type BunQueueEvents = {
 
 const CAP_RETRY_MS = 1000;
 
-export class Queue<T = Any> extends Emitter<BunQueueEvents> {
+export class Queue<T = Any> extends ClosingEmitter<BunQueueEvents> {
   readonly name: string;
   /** The core queue behind this one: named locks, `getLock` and everything else that bun-queue has no name for. */
   readonly core: CoreQueue;
