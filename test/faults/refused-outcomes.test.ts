@@ -136,7 +136,13 @@ test('Redis names the probable limit when its user may not read it', async () =>
     const reason = await job.updateData('x'.repeat(20 * ONE_MB)).catch((error: unknown) => error);
     expect(reason).toMatchObject({ message: expect.stringContaining('proto-max-bulk-len') });
   }
-  await job.updateData('x'.repeat(ONE_MB / 2));
+  // If the reply came before the connection ended, the next call may still be sent over that connection, and is lost with it.
+  const smaller = (): Promise<boolean> =>
+    job.updateData('x'.repeat(ONE_MB / 2)).then(
+      () => true,
+      () => false,
+    );
+  await until('a smaller value to be taken', smaller);
   expect((await queue.getJob(job.id))?.data).toHaveLength(ONE_MB / 2);
 });
 
