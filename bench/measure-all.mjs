@@ -80,6 +80,7 @@ function kindOf({ id, kind }) {
   return id.startsWith('holdfast-') ? 'option' : kind;
 }
 
+/** In a terminal the next line replaces this one. */
 function say(line) {
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${line}`);
+  process.stderr.write(process.stderr.isTTY ? `\r\u001b[K${line}` : `${line}\n`);
 }

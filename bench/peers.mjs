@@ -27,7 +27,8 @@ export function installPeers() {
   npm(['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--legacy-peer-deps', '--loglevel=error']);
   if (!sqliteLoads()) {
     console.error(`Building the binding of better-sqlite3 for Node ${NEWER_MAJOR}, which may take two minutes.`);
-    npm(['rebuild', 'better-sqlite3', '--loglevel=error'], buildSettings());
+    // As a script that is asked for: npm 11 carries out no install script of a package that is not on a list of its own.
+    npm(['run', 'install', '--loglevel=error'], { env: buildSettings(), cwd: join(folder, 'node_modules', 'better-sqlite3') });
   }
   if (!peersAreInstalled())
     throw new Error('The peers could not be installed. Go on without them: npm run bench -- --peers none');
@@ -73,9 +74,9 @@ function sqliteLoads() {
   }
 }
 
-function npm(args, env = {}) {
+function npm(args, { env = {}, cwd = folder } = {}) {
   const { status } = spawnSync('npm', args, {
-    cwd: folder,
+    cwd,
     env: { ...process.env, ...env },
     stdio: ['ignore', 2, 2],
     shell: process.platform === 'win32',

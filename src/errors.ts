@@ -117,6 +117,19 @@ export function isTimeout(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'TIMEOUT';
 }
 
+const late = new WeakSet<HoldfastError>();
+
+/** Marks the error of a call that was sent to a server and ran into the time limit of its store, whatever its code is. */
+export function asLate(error: HoldfastError): HoldfastError {
+  late.add(error);
+  return error;
+}
+
+/** True if the call ran into a time limit. A call that was too much for the store in this time is too much again: ask for less. */
+export function isLate(error: unknown): boolean {
+  return isTimeout(error) || late.has(error as HoldfastError);
+}
+
 /** Also recognises errors of Node.js itself inside test runners that give each test file its own `Error`. */
 export function isError(thrown: unknown): thrown is Error {
   return thrown instanceof Error || types.isNativeError(thrown);

@@ -2,12 +2,13 @@
 import { inFile, stores, unit } from './tests.mjs';
 
 const batches = { tests: ['test/acceptance/batches.test.ts', ...stores('batches')], only: 'on memory|a batch|batch is' };
+const slots = { tests: unit('batch-slots') };
 const ahead = { tests: unit('prefetch-buffer', 'prefetch') };
 
 export const BATCHES = [
   ...inFile(
     'src/worker/batch-slots.ts',
-    batches,
+    slots,
     ['one batch too many may run', '(this.open + 1) * this.size', 'this.open * this.size'],
     [
       'jobs that are not acknowledged free their batch',
@@ -22,7 +23,7 @@ export const BATCHES = [
     ['a lost job stays pending', '.filter(({ lock }) => lock.held)', ''],
     ['one aborted job aborts its batch', 'open.every(', 'open.some('],
     ['a list of another length is taken', '&& value.length === this.jobs.length', ''],
-    ['a batch that has ended takes decisions', 'if (!this.#over && this.#undecided', 'if (this.#undecided'],
+    ['a batch that has ended takes decisions', '    this.#undecided.clear();\n', ''],
     [
       'the last decision does not wait for the processor',
       'if (this.#undecided.size > 0) {\n      decision',

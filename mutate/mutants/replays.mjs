@@ -1,5 +1,5 @@
 // Calls that are repeated after a lost reply, and calls that come too late.
-import { conformance, engines, unit } from './tests.mjs';
+import { conformance, engines, inFile, unit } from './tests.mjs';
 
 const only = 'replays|lanes|settling|claiming|adding';
 
@@ -98,4 +98,30 @@ export const REPLAYS = [
     replace: 'if (this.#isReconcileDue())',
     tests: [...unit('worker-reconcile'), 'test/faults/lost-replies.test.ts'],
   },
+  ...inFile(
+    'src/store/client/session-calls.ts',
+    { tests: unit('worker-slow-calls') },
+    [
+      'a settle that ran out of time is repeated unchanged',
+      'if (some.length > 1) some = outcomes.slice(0, some.length >> 1);',
+      '',
+    ],
+    [
+      'a claim that ran out of time is repeated unchanged',
+      'if (claim !== undefined) claim = { ...claim, count: Math.max(1, claim.count >> 1) };',
+      '',
+    ],
+    [
+      'the rest of a divided settle is forgotten',
+      'return reply.results.length < outcomes.length ? this.#deliverRest(lane, delivery, reply) : reply;',
+      'return reply;',
+    ],
+    ['the rest of a divided settle is miscounted', 'outcomes: outcomes.slice(done),', 'outcomes: outcomes.slice(done + 1),'],
+    [
+      'a refused outcome of the rest gets the reason of another job',
+      'substitute(done + index, refusal)',
+      'substitute(index, refusal)',
+    ],
+    ['the substitute of the rest is that of another job', '[done + index, found]', '[index, found]'],
+  ),
 ];

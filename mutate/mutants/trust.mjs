@@ -43,9 +43,9 @@ export const TRUST = [
   {
     name: 'a timed claim is dated by its reply',
     file: 'src/store/client/session-calls.ts',
-    find: 'return { results, claimed, session: caller, seq, sentAt, retried: failures > 0, givenUp };',
+    find: 'reply = { results, claimed, session: caller, seq, sentAt, retried: failures > 0, givenUp };',
     replace:
-      'return { results, claimed, session: caller, seq, sentAt: Math.max(sentAt, now(systemClock)), retried: failures > 0, givenUp };',
+      'reply = { results, claimed, session: caller, seq, sentAt: Math.max(sentAt, now(systemClock)), retried: failures > 0, givenUp };',
     tests: FIRST_SEND,
   },
   {

@@ -1,7 +1,7 @@
 // Sweeps a queue on a timer: the store finds expired sessions and locks. Between sweeps it probes for owners whose process died;
 // probe-interval.ts says how often. Their jobs then move on after a short grace instead of a whole lock duration.
 // Renewers run it, in the thread or on the event loop. It never decides which owner is dead: the store does.
-import { HoldfastError, isTimeout, toError } from '../errors.js';
+import { HoldfastError, isLate, toError } from '../errors.js';
 import { MAX_TIMER_MS } from '../runtime/check.js';
 import { OutageReport } from '../runtime/outage-report.js';
 import { inTime } from '../runtime/within.js';
@@ -46,7 +46,7 @@ class Limit {
       this.#limit = Math.min(this.#most, this.#limit + 1);
       return reply;
     } catch (error) {
-      if (isTimeout(error)) this.#limit = Math.max(1, this.#limit >> 1);
+      if (isLate(error)) this.#limit = Math.max(1, this.#limit >> 1);
       throw error;
     }
   }

@@ -14,9 +14,9 @@ import { batchOf, MAX_BATCH, refuseFamilies, refuseTransaction } from '../store/
 import type { AddReply, Store } from '../store/contract/index.js';
 import { performance, setImmediate, sleep } from '../runtime/timers.js';
 
-/** The most jobs in one call: more would block the store for others. */
-export const MAX_JOBS = MAX_BATCH;
 export const MAX_BYTES = 8 * 1024 * 1024;
+/** Any store adds this many jobs at once. */
+const FEW = 100;
 
 /** How long closing waits for the store to forget a caller, in ms. */
 const FORGET_MS = 1000;
@@ -80,15 +80,21 @@ export class AddBatcher {
   /** The store was opened at least once. */
   #reached = false;
   readonly #closing = new AbortController();
-  /** The number of jobs that are collected into one call. A bulk is never cut to it, so that it is added as a whole. */
-  #batch = MAX_JOBS;
+  /** The most jobs in one call: more would block the store for others. Known when the store is open. */
+  #batch = MAX_BATCH;
 
   constructor(options: AddBatcherOptions) {
     this.#options = options;
     this.#outage = new OutageReport(options.onError, options.onRecovered);
   }
 
-  /** Adds at most MAX_JOBS and MAX_BYTES; a single job may be larger. */
+  /** Returns the most jobs for one `add`. Waits for the store to open only if the answer matters: later adds may pass meanwhile. */
+  mostAtOnce(count: number): number | Promise<number> {
+    if (this.#reached || count <= FEW) return this.#batch;
+    return this.#open(performance.now()).then(({ capabilities }) => batchOf(capabilities));
+  }
+
+  /** Adds at most `mostAtOnce` jobs and MAX_BYTES; a single job may be larger. */
   add(jobs: NewJob[]): Promise<AddReply[]> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ jobs, size: sizeOfAll(jobs), since: performance.now(), resolve, reject });
@@ -181,7 +187,6 @@ export class AddBatcher {
   async #deliver(parcels: Parcel[]): Promise<void> {
     try {
       const store = await this.#open(parcels[0]?.since ?? 0);
-      this.#batch = batchOf(store.capabilities);
       const fitting = store.capabilities.families === true ? parcels : parcels.filter((parcel) => fits(store, parcel));
       if (fitting.length === 0) return;
       if (!store.capabilities.inline) return await this.#send(store, fitting);
@@ -202,6 +207,7 @@ export class AddBatcher {
       try {
         const store = await inTime(Math.max(0, deadline - performance.now()), open(), () => failure ?? this.#notSent());
         this.#reached = true;
+        this.#batch = batchOf(store.capabilities);
         return store;
       } catch (thrown) {
         failure = toError(thrown);

@@ -53,7 +53,15 @@ export type BulkJob<T, R, N extends string> = {
     : { data: DataIn<T, R, K> });
 }[NameIn<T, R, N>];
 
-export class Queue<T = Any, R = Any, N extends string = string> extends QueueSchedules<T, R, N> {
+/** The last three types have no effect: programs that were written for BullMQ may name them. */
+export class Queue<
+  T = Any,
+  R = Any,
+  N extends string = string,
+  _Data = unknown,
+  _Result = unknown,
+  _Name extends string = string,
+> extends QueueSchedules<T, R, N> {
   readonly name: string;
   /** `prefix:name`. */
   readonly qualifiedName: string;
@@ -149,7 +157,10 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
     return (await this.#results.of(() => add.call(this, name, data, opts), timeoutMs)) as ResultIn<T, R, K>;
   }
 
-  /** Adds all jobs or, if one is not valid, none. More than 1,000 jobs or 8 MB go in several steps: atomic only in a `transaction`. */
+  /**
+   * Adds all jobs or, if one is not valid, none. More than 1,000 jobs (on Redis 150) or 8 MB go in several steps: atomic only in a
+   * `transaction`.
+   */
   addBulk(jobs: BulkJob<T, R, N>[], opts: TransactionOption = {}): Promise<JobOf<T, R, N>[]> {
     if (this.#tracing === undefined) return this.#addAll(jobs, opts);
     const { name: queue, defaultJobOptions: defaults } = this;
@@ -171,7 +182,8 @@ export class Queue<T = Any, R = Any, N extends string = string> extends QueueSch
 
   async #addParcels(drafts: NewJob[], given: readonly GivenJob[], within: object | undefined): Promise<Job[]> {
     const added: Job[] = [];
-    for (const parcel of parcelsOf(drafts)) {
+    const most = this.#addBatcher.mostAtOnce(drafts.length);
+    for (const parcel of parcelsOf(drafts, typeof most === 'number' ? most : await most)) {
       const data = given.slice(added.length, added.length + parcel.length).map((job) => job.data);
       try {
         added.push(...(await this.#add(parcel, data, within)));

@@ -110,7 +110,7 @@ export class RunningBatch implements Batch {
 
   #decide(job: Job): BatchEntry {
     const entry = this.#entryOf(job);
-    if (!this.#over && this.#undecided.delete(entry)) return entry;
+    if (this.#undecided.delete(entry)) return entry;
     const why = this.#over ? 'the processor of its batch has ended' : 'it was completed or failed before';
     throw new HoldfastError('JOB_STATE', `Job ${job.id} cannot be completed or failed: ${why}.`, { jobId: job.id });
   }

@@ -285,6 +285,40 @@ describe.each(ENGINES)('batches on %s', (engine) => {
     expect((await scene.queue.getJob(first))?.failedReason).toBe('job started more than allowable limit');
   });
 
+  test('of one worker have at most size jobs each, also when as many wait as fill several', async () => {
+    const scene = await newScene(engine);
+    await addJobs(scene, 20);
+    const sizes: number[] = [];
+    const gate = newGate();
+    const processor: BatchProcessor = async ({ jobs }) => {
+      sizes.push(jobs.length);
+      await gate.opened;
+    };
+    workBatches(scene, processor, { batch: { size: 5, waitMs: LONG_MS }, concurrency: 4 });
+    await until('all run', async () => sizes.length === 4);
+    expect(sizes).toEqual([5, 5, 5, 5]);
+    gate.open();
+    await allDone(scene, 20);
+  });
+
+  test('keep their decisions when the worker is closed by force after the last one', async () => {
+    const scene = await newScene(engine);
+    await addJobs(scene, 2);
+    let isDecided = false;
+    const { worker } = workBatches(
+      scene,
+      async (batch) => {
+        for (const job of batch.jobs) batch.complete(job);
+        isDecided = true;
+        await newGate().opened;
+      },
+      { batch: { size: 2 } },
+    );
+    await until('the processor has decided', async () => isDecided);
+    await worker.close(true);
+    await allDone(scene, 2);
+  });
+
   test('abort when the worker is closed by force, and undecided jobs go back without a stall', async () => {
     const scene = await newScene(engine);
     await addJobs(scene, 3);

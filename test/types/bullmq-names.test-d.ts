@@ -130,6 +130,7 @@ holds<Equal<Awaited<ReturnType<Queue['removeJobScheduler']>>, boolean>>();
 holds<Equal<Job['repeatJobKey'], string | undefined>>();
 void refusedOptions;
 const onWaiting: QueueListener<Job<Mail>>['waiting'] = (job) => job.data.to.toUpperCase();
+void new Queue<{ to: string }, number, 'mail', { to: string }, number, 'mail'>('q').add('mail', { to: 'a' });
 new Queue<Mail>('q').on('waiting', onWaiting);
 
 // ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 // Numbered calls of a session to the store. Each lane has one call in flight, which is repeated under the same number until the store
 // replies. So a lost reply neither loses a settle nor leaves a claimed job behind. Workers and lock clients use it.
-import { HoldfastError, closedError, isRetryable, isTimeout, toError } from '../../errors.js';
+import { HoldfastError, closedError, isLate, isRetryable, toError } from '../../errors.js';
 import type { Outcome } from '../../job/outcome.js';
 import { systemClock } from '../../runtime/clock.js';
 import { OutageReport } from '../../runtime/outage-report.js';
@@ -85,6 +85,14 @@ interface Numbered {
   sentAt: Moment;
 }
 
+/** The outcomes of a call. */
+interface Delivery {
+  outcomes: Outcome[];
+  substitute?: Substitute | undefined;
+  /** When the first call with these outcomes was sent, if it is not this one. */
+  since?: Moment | undefined;
+}
+
 class Lane {
   readonly number: number;
   readonly outage: Outage;
@@ -157,7 +165,7 @@ export class SessionCalls {
     }
     const lane = (this.#lanes[number] ??= new Lane(number, new Outage(this.#report)));
     // The call waits for the calls before it in its lane, or starts at once.
-    const perform = (): Promise<CallReply> => this.#perform(lane, outcomes, terms, substitute);
+    const perform = (): Promise<CallReply> => this.#perform(lane, { outcomes, substitute }, terms);
     const call = lane.open > 0 ? lane.last.then(perform) : perform();
     const ended = (): void => {
       lane.open -= 1;
@@ -207,16 +215,19 @@ export class SessionCalls {
     for (const lane of this.#lanes) lane.end();
   }
 
-  async #perform(lane: Lane, outcomes: Outcome[], terms?: ClaimTerms, substitute?: Substitute): Promise<CallReply> {
+  async #perform(lane: Lane, delivery: Delivery, terms?: ClaimTerms): Promise<CallReply> {
     const { health, prepare } = this.#options;
     const { outage } = lane;
+    const { outcomes } = delivery;
     const delivers = outcomes.length > 0;
+    let some = outcomes;
     let claim = terms;
     health?.asked();
     outage.asked();
     let numbered: Numbered | undefined;
     let failingSince: number | undefined;
-    for (let failures = 0; ; ) {
+    let reply: CallReply | undefined;
+    for (let failures = 0; reply === undefined; ) {
       try {
         const { store, session } = this.#reached() ?? (await this.withTimeout(this.#reach(), delivers));
         if (numbered === undefined) {
@@ -229,7 +240,7 @@ export class SessionCalls {
           lane.unanswered = numbered;
         }
         lane.delivers = delivers;
-        const answer = this.#send(store, lane.number, numbered, outcomes, claim);
+        const answer = this.#send(store, lane.number, numbered, some, claim);
         const { results, claimed } = await lane.timeout.wait(this.#timeoutMs(delivers), answer, unanswered);
         outage.answered();
         const { givenUp } = lane;
@@ -240,18 +251,21 @@ export class SessionCalls {
         if (claimed !== undefined && claimed.jobs.length > 0) numbered.session.granted(numbered.sentAt);
         health?.answered(claimed?.sessionAlive === true);
         const { session: caller, seq, sentAt } = numbered;
-        return { results, claimed, session: caller, seq, sentAt, retried: failures > 0, givenUp };
+        reply = { results, claimed, session: caller, seq, sentAt, retried: failures > 0, givenUp };
       } catch (thrown) {
         const error = toError(thrown);
         if (delivers && isRefusal(error)) {
           lane.landed();
-          return await this.#refused(lane, outcomes as [Outcome, ...Outcome[]], terms, substitute, error);
+          return await this.#refused(lane, delivery, terms, error);
         }
         failures += 1;
-        // A claim that was too much for the store in this time would be so again.
-        if (claim !== undefined && isTimeout(error)) claim = { ...claim, count: Math.max(1, claim.count >> 1) };
+        // What was too much for the store in this time would be so again. If the store has carried out an earlier try, it returns that reply.
+        if (numbered !== undefined && isLate(error)) {
+          if (some.length > 1) some = outcomes.slice(0, some.length >> 1);
+          if (claim !== undefined) claim = { ...claim, count: Math.max(1, claim.count >> 1) };
+        }
         failingSince ??= systemClock.monotonic();
-        if (numbered !== undefined) this.#watch(lane, numbered, outcomes);
+        if (numbered !== undefined) this.#watch(lane, numbered, delivery);
         try {
           await this.#failed(lane, error, failures, failingSince, delivers);
         } catch (givenUp) {
@@ -260,10 +274,11 @@ export class SessionCalls {
         }
       }
     }
+    return reply.results.length < outcomes.length ? this.#deliverRest(lane, delivery, reply) : reply;
   }
 
   /** Reports a call that has failed as stuck, when it is older than a lock. */
-  #watch(lane: Lane, { session, seq, sentAt }: Numbered, outcomes: Outcome[]): void {
+  #watch(lane: Lane, { session, seq, sentAt }: Numbered, { outcomes, since = sentAt }: Delivery): void {
     const { onStuck, hangMs } = this.#options;
     if (onStuck === undefined || lane.stuckTimer !== undefined) return;
     const pauseMs = Math.max(STUCK_MS, hangMs / 4);
@@ -271,7 +286,7 @@ export class SessionCalls {
       if (onStuck({ session, seq, outcomes })) lane.givenUp = true;
       lane.stuckTimer = setTimeout(report, pauseMs).unref();
     };
-    const age = between(sentAt, now(systemClock));
+    const age = between(since, now(systemClock));
     lane.stuckTimer = setTimeout(report, Math.max(STUCK_MS, hangMs - age)).unref();
   }
 
@@ -292,9 +307,8 @@ export class SessionCalls {
    */
   async #refused(
     lane: Lane,
-    outcomes: [Outcome, ...Outcome[]],
+    { outcomes, substitute, since }: Delivery,
     terms: ClaimTerms | undefined,
-    substitute: Substitute | undefined,
     refusal: Error,
   ): Promise<CallReply> {
     const { health } = this.#options;
@@ -303,18 +317,34 @@ export class SessionCalls {
       if (substitute === undefined) throw refusal;
       const failingSince = systemClock.monotonic();
       let failures = 0;
-      const { results, substituted, last } = await settleOneByOne<CallReply>(outcomes, {
-        settle: (outcome) => this.#perform(lane, [outcome]),
+      const { results, substituted, last } = await settleOneByOne<CallReply>(outcomes as [Outcome, ...Outcome[]], {
+        settle: (outcome) => this.#perform(lane, { outcomes: [outcome], since }),
         substitute,
         trouble: (error) => this.#failed(lane, error, ++failures, failingSince, true),
       });
-      const claimed = terms === undefined || this.#closeTimeoutMs !== undefined ? undefined : this.#perform(lane, [], terms);
+      const claimed =
+        terms === undefined || this.#closeTimeoutMs !== undefined ? undefined : this.#perform(lane, { outcomes: [] }, terms);
       // If the claim is given up because the owner closes meanwhile, the results must still be returned.
       const reply = (await claimed?.catch(() => undefined)) ?? last;
       return { ...reply, results, substituted, retried: true };
     } finally {
       health?.answered(false);
     }
+  }
+
+  /** Sends the outcomes that were left out of a call, because all of them took the store too long. */
+  async #deliverRest(lane: Lane, { outcomes, substitute, since }: Delivery, reply: CallReply): Promise<CallReply> {
+    const done = reply.results.length;
+    const rest = await this.#perform(lane, {
+      outcomes: outcomes.slice(done),
+      since: since ?? reply.sentAt,
+      substitute: substitute && ((index, refusal) => substitute(done + index, refusal)),
+    });
+    const results = [...reply.results, ...rest.results];
+    const merged: CallReply = { ...reply, results, givenUp: reply.givenUp || rest.givenUp };
+    if (rest.substituted !== undefined)
+      merged.substituted = new Map(Array.from(rest.substituted, ([index, found]) => [done + index, found]));
+    return merged;
   }
 
   /** The fast path of almost every call. Waiting would cost a timer and some promises: 1 of the 8.7 µs that a call takes here. */

@@ -44,10 +44,12 @@ export async function settle(
   else if (request !== undefined) relays.writeNear(args, queue);
   const reply = (await run('settle', queue, args)) as [string, ...RawClaim];
   const letters = reply[0];
+  // The reply to an earlier try of the call may be for more outcomes. After a NUL, the names of queues follow that got messages.
+  const end = letters.length > outcomes.length ? letters.indexOf('\0') : -1;
+  const count = end < 0 ? letters.length : end;
   const results: SettleStatus[] = [];
-  for (let n = 0; n < outcomes.length; n += 1) results.push(STATUSES[letters[n] as string] as SettleStatus);
-  // The names of queues follow that got messages.
-  if (letters.length > outcomes.length) await relays.after(queue, letters.slice(outcomes.length + 1).split('\0'));
+  for (let n = 0; n < count; n += 1) results.push(STATUSES[letters[n] as string] as SettleStatus);
+  if (end >= 0) await relays.after(queue, letters.slice(end + 1).split('\0'));
   if (request === undefined) return { results };
   const claimed = readClaim(reply, request);
   if (claimed.jobs.some(hasStalled)) await fillLosses(run, queue, claimed.jobs);

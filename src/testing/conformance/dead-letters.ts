@@ -52,13 +52,14 @@ export function deadLetters(test: Test): void {
     assert.equal((await letters.list('waiting')).length, 1);
   });
 
-  letterTest('a job that a sweep fails sends its letter', async (family, scene, letters) => {
+  letterTest('a job that a sweep fails sends its letter, with the fence of its last run', async (family, scene, letters) => {
     await scene.add({ id: 'a', deadLetter: letters.queue });
-    await scene.claimOne(await scene.briefSession({ maxStalls: 0 }));
+    await scene.finish(retried(await family.claim(scene, 'a')));
+    const job = await scene.claimOne(await scene.briefSession({ maxStalls: 0 }));
     await scene.perish();
     assert.deepEqual((await scene.sweep()).failed, ['a']);
     await family.relay();
-    assert.equal((await letters.list('waiting')).length, 1);
+    assert.deepEqual(await letters.list('waiting'), [`${scene.queue}:a:${job.fence}`]);
   });
 
   letterTest('a job that completes, is retried or has lost its lock sends no letter', async (family, scene, letters) => {

@@ -183,6 +183,32 @@ export function replays(test: Test): void {
     assert.deepEqual(await scene.events(), recorded);
   });
 
+  test('settle, same call again with fewer outcomes: returns the results of the first call', async (scene) => {
+    await scene.addMany(4);
+    const session = await scene.session();
+    const jobs = await scene.claim(session, 4);
+    const outcomes = jobs.map((job) => completed(job, { count: 0 }));
+    const call = scene.call(session);
+    // The first call is carried out; its repetition asks for less.
+    const whole = await scene.store.settle(scene.queue, outcomes, call);
+    assert.deepEqual(whole.results, ['done', 'done', 'done', 'done']);
+    assert.deepEqual((await scene.store.settle(scene.queue, outcomes.slice(0, 2), call)).results, whole.results);
+    assert.deepEqual((await scene.store.settle(scene.queue, outcomes.slice(0, 1), call)).results, whole.results);
+  });
+
+  test('settle, same call again with more outcomes: returns the results of the first call, and settles no more', async (scene) => {
+    await scene.addMany(4);
+    const session = await scene.session();
+    const jobs = await scene.claim(session, 4);
+    const outcomes = jobs.map((job) => completed(job, { count: 0 }));
+    const call = scene.call(session);
+    // The repetition with less arrives before the first try.
+    assert.deepEqual((await scene.store.settle(scene.queue, outcomes.slice(0, 2), call)).results, ['done', 'done']);
+    assert.deepEqual((await scene.store.settle(scene.queue, outcomes, call)).results, ['done', 'done']);
+    const rest = await scene.store.settle(scene.queue, outcomes.slice(2), scene.call(session));
+    assert.deepEqual(rest.results, ['done', 'done']);
+  });
+
   test('settle, same call again: does not carry out a release twice', async (scene) => {
     const { session, job } = await scene.running();
     const call = scene.call(session);

@@ -92,6 +92,19 @@ export function steps(test: Test): void {
     }
   });
 
+  test('a step that a delay records sets the count of stalls to 0, and a delay without a step does not', async (scene) => {
+    for (const [id, step] of Object.entries({ plain: undefined, slept: { name: 'sleep', value: '1' } })) {
+      await scene.add({ id });
+      await scene.claimOne(await scene.briefSession({ maxStalls: 1 }));
+      await scene.perish();
+      assert.deepEqual((await scene.sweep()).stalled, [id]);
+      const job = await scene.claimOne(await scene.session());
+      assert.equal(job.stalledCounter, 1);
+      await scene.finish({ ...delayed(job, scene.ms(10_000)), ...(step !== undefined && { step }) } as Outcome);
+      assert.equal((await scene.job(id)).stalledCounter, step === undefined ? 1 : 0);
+    }
+  });
+
   test('a claim returns the owner that lost the job, also after a step has set the count of stalls to 0', async (scene) => {
     await scene.running({ id: 'a' }, { durationMs: scene.ms(5) });
     await scene.perish();

@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { isLate } from '../../../src/errors.js';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import {
@@ -125,6 +126,24 @@ describe('a PostgreSQL server that does not reply', () => {
     server.resume();
     await insist(() => store.add('q', [newJob()], { caller: 'p', seq: 2 }));
     expect((await store.status('q')).counts.waiting).toBe(2);
+  });
+
+  test.each([
+    ['queryTimeoutMs of the store', { queryTimeoutMs: 400 }, ''],
+    ['statement_timeout of the user', {}, '?options=-c%20statement_timeout%3D400'],
+  ])('makes a call that is too long for the %s known as late, and no other one', async (_title, options, query) => {
+    const url = await newDatabase();
+    const store = await openStore({ url: `${url}${query}`, notify: false, ...options });
+    const client = await newClient(url);
+    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
+    await client.query('BEGIN');
+    await client.query('LOCK TABLE holdfast.jobs IN ACCESS EXCLUSIVE MODE');
+    const late = await store.jobs('q', ['1']).catch((error: unknown) => error);
+    expect([late, isLate(late)]).toEqual([expect.objectContaining({ code: 'STORE_UNAVAILABLE', retryable: true }), true]);
+    await client.query('ROLLBACK');
+    await client.query('DROP TABLE holdfast.jobs CASCADE');
+    const other = await store.jobs('q', ['1']).catch((error: unknown) => error);
+    expect([other, isLate(other)]).toEqual([expect.any(Error), false]);
   });
 
   test('does not block a call for ever on a half-open connection', async () => {

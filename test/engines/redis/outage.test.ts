@@ -1,5 +1,6 @@
 // Calls whose connection to Redis fails: none waits for ever, none is carried out twice, and the store comes
 // back by itself.
+import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ClaimedJob } from '../../../src/job/record.js';
 import type { JobsReply } from '../../../src/store/contract/index.js';
@@ -7,7 +8,7 @@ import { Dialer } from '../../../src/store/redis/driver/dial.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { Link } from '../../../src/store/redis/driver/link.js';
 import { checkOptions } from '../../../src/store/redis/driver/options.js';
-import { isRetryable } from '../../../src/errors.js';
+import { isLate, isRetryable } from '../../../src/errors.js';
 import { freePort } from '../../support/servers/free-port.js';
 import type { FaultProxy } from '../../support/servers/proxy.js';
 import { askRedis } from '../../support/servers/redis.js';
@@ -180,6 +181,23 @@ describe('a Redis connection without replies', () => {
     await expect(store.status('q')).rejects.toMatchObject({ retryable: true });
     proxy.heal();
     expect((await insist(() => store.status('q'))).paused).toBe(false);
+  });
+
+  test('makes a call late that waits for another one of the server', async () => {
+    const server = await newServer({ settings: { 'enable-debug-command': 'yes' } });
+    const store = await openStore({ url: server.url, commandTimeout: 500 });
+    await store.status('q');
+    const client = new Redis(server.url);
+    client.on('error', () => undefined);
+    onTestFinished(() => client.disconnect());
+    await client.ping();
+    const asleep = client.call('DEBUG', 'SLEEP', '2');
+    const late = await store.status('q').catch((error: unknown) => error);
+    expect([late, isLate(late)]).toEqual([expect.objectContaining({ code: 'STORE_UNAVAILABLE', retryable: true }), true]);
+    await asleep;
+    await server.close();
+    const other = await store.status('q').catch((error: unknown) => error);
+    expect([other, isLate(other)]).toEqual([expect.any(Error), false]);
   });
 
   test('is not assumed after a blocked event loop', async () => {

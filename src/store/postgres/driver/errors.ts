@@ -1,5 +1,5 @@
 // Turns errors of the server and of the driver into HoldfastErrors. All calls of the store go through it.
-import { HoldfastError, type ErrorCode, isError } from '../../../errors.js';
+import { asLate, type ErrorCode, HoldfastError, isError } from '../../../errors.js';
 import { certificateAdvice } from '../../certificate.js';
 
 /** SQLSTATEs that functions of the schema raise. */
@@ -13,6 +13,9 @@ export const RAISED = {
   /** A family that is not added. The message has the statuses of its jobs. */
   refusedFamily: 'HF004',
 } as const;
+
+/** A statement was cancelled, in most cases by a `statement_timeout` of the user. */
+const CANCELED = '57014';
 
 /** The situation in which an error occurred. */
 export interface Circumstance {
@@ -81,6 +84,7 @@ export function toStoreError(error: unknown, circumstance: Circumstance): Holdfa
     return new HoldfastError('STORE_FAILED', reason, { cause: error, store: 'postgres' });
   const known = unreached(code, circumstance, fail) ?? refusal(code, circumstance, fail) ?? hindrance(code, circumstance, fail);
   if (known !== undefined) return known;
+  if (code === CANCELED) return asLate(fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} has cancelled the call`, true));
   if (/^(08|53|57|58)/.test(code)) return fail('STORE_UNAVAILABLE', `PostgreSQL at ${place} cannot serve at the moment`, true);
   return fail('STORE_FAILED', `PostgreSQL at ${place} reported an error`);
 }

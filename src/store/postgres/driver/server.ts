@@ -2,7 +2,7 @@
 // more than its timeout. The store then drops the connection and cancels its statement. Repeating the call shows whether it was carried
 // out.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HoldfastError, isRetryable } from '../../../errors.js';
+import { asLate, HoldfastError, isRetryable } from '../../../errors.js';
 import { ReplyTimeout } from '../../../runtime/reply-timeout.js';
 import { within } from '../../../runtime/within.js';
 import { cancelStatement } from './cancel.js';
@@ -365,8 +365,10 @@ export class Server {
     try {
       const { rows } = await patience.wait(timeoutMs, client.query(query), () => {
         isLate = true;
-        return unanswered(
-          `PostgreSQL at ${this.#options.place} did not answer within ${timeoutMs} ms. The call may or may not have happened.`,
+        return asLate(
+          unanswered(
+            `PostgreSQL at ${this.#options.place} did not answer within ${timeoutMs} ms. The call may or may not have happened.`,
+          ),
         );
       });
       this.#line.answered();

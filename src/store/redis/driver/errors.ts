@@ -1,5 +1,5 @@
 // Converts errors of Redis and of ioredis to HoldfastError. No other file of the engine interprets them.
-import { type ErrorCode, HoldfastError, isError } from '../../../errors.js';
+import { asLate, type ErrorCode, HoldfastError, isError } from '../../../errors.js';
 import { certificateAdvice } from '../../certificate.js';
 
 interface Kind {
@@ -105,7 +105,8 @@ export function toStoreError(thrown: unknown, address: string): HoldfastError {
   }
   const kind = KINDS.find(({ pattern }) => pattern.test(reason));
   if (kind === undefined) return failure('STORE_FAILED', `Redis at ${address} reported an error (${reason}).`, { cause: thrown });
-  return failure(kind.code, `${kind.advice} (${address}: ${reason}).`, { cause: thrown, retryable: kind.retryable });
+  const error = failure(kind.code, `${kind.advice} (${address}: ${reason}).`, { cause: thrown, retryable: kind.retryable });
+  return /Command timed out|Socket timeout/.test(reason) ? asLate(error) : error;
 }
 
 /** Removes the command that ioredis attaches to an error: it contains payloads of users or the password, which belong in no log. */

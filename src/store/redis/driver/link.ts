@@ -1,7 +1,7 @@
 // The connection for calls. Only this file manages it: makes it with a deadline, checks the server, drops the connection if it does not
 // reply, and reconnects until the store is closed. No call waits for ever: without a reply, it rejects as retryable. Such a call may have
 // been carried out, so this file never repeats it; its caller may repeat it, under the same seq.
-import { type HoldfastError, toError } from '../../../errors.js';
+import { asLate, type HoldfastError, toError } from '../../../errors.js';
 import { retryPauseMs } from '../../../runtime/retry-pause.js';
 import { drop, lastErrorOf, letProcessEnd, listenForErrors, serversOf, withinDeadline } from './clients.js';
 import type { Dialer } from './dial.js';
@@ -380,7 +380,8 @@ export class Link {
     const extra = client.isCluster ? 2 * BEAT_MS : 0;
     if (oldest !== undefined && this.#isOwed(oldest, time - extra)) {
       const silence = Math.round(time - oldest.sentAt);
-      const error = unavailable(`Redis at ${this.#options.dialer.address} has not answered for ${silence} ms; connecting anew.`);
+      const { address } = this.#options.dialer;
+      const error = asLate(unavailable(`Redis at ${address} has not answered for ${silence} ms; connecting anew.`));
       this.#down(client, error);
       this.#tell(error);
     } else if (oldest === undefined && time - this.#usedAt > PING_MS) {
