@@ -114,7 +114,7 @@ export const REPLAYS = [
     [
       'the rest of a divided settle is forgotten',
       'return reply.results.length < outcomes.length ? this.#deliverRest(lane, delivery, reply) : reply;',
-      'return reply;',
+      'return reply.results.length < 0 ? this.#deliverRest(lane, delivery, reply) : reply;',
     ],
     ['the rest of a divided settle is miscounted', 'outcomes: outcomes.slice(done),', 'outcomes: outcomes.slice(done + 1),'],
     [

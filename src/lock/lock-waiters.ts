@@ -5,6 +5,7 @@ import { HoldfastError, isRetryable, toError } from '../errors.js';
 import { systemClock } from '../runtime/clock.js';
 import { retryPauseMs } from '../runtime/retry-pause.js';
 import { inTime } from '../runtime/within.js';
+import { batchOf } from '../store/capabilities.js';
 import type { LockGrant, NamedLockRef, Store } from '../store/contract/index.js';
 import type { Session } from '../session/session.js';
 import { now } from '../session/trust.js';
@@ -35,8 +36,8 @@ const HANG_MS = 5000;
  * release. It would then keep the lock for a session that lives on. A token is never used again, so the second release does no harm.
  */
 const AGAIN_MS = 10_000;
-/** The largest number of requests, or of releases, in one call. */
-const MAX_BATCH = 500;
+/** The largest number of requests, or of releases, in one call, unless the store takes fewer. */
+const MOST_AT_ONCE = 500;
 const NO_ANSWER = new HoldfastError('TIMEOUT', 'The store does not answer.', { retryable: true });
 
 export class LockWaiters {
@@ -120,11 +121,12 @@ export class LockWaiters {
   async #turn(): Promise<void> {
     this.#turning = true;
     const time = systemClock.monotonic();
-    const due = [...this.#waiters].filter((waiter) => waiter.isDue(time)).slice(0, MAX_BATCH);
+    const due = [...this.#waiters].filter((waiter) => waiter.isDue(time)).slice(0, MOST_AT_ONCE);
     try {
       const store = await withReplyTimeout(this.#options.ready());
-      await this.#give(store);
-      await this.#ask(store, due);
+      const most = Math.min(MOST_AT_ONCE, batchOf(store.capabilities));
+      await this.#give(store, most);
+      await this.#ask(store, due.slice(0, most));
       this.#failures = 0;
       this.#pausedUntil = 0;
     } catch (thrown) {
@@ -135,8 +137,8 @@ export class LockWaiters {
     this.#schedule();
   }
 
-  async #give(store: Store): Promise<void> {
-    const returns = [...this.#returns].slice(0, MAX_BATCH);
+  async #give(store: Store, most: number): Promise<void> {
+    const returns = [...this.#returns].slice(0, most);
     if (returns.length === 0) return;
     const refs = returns.map(({ ref }) => ref);
     const answers = await withReplyTimeout(store.letGo(this.#options.queue, refs));

@@ -1,6 +1,7 @@
 // The read methods of a Queue: jobs and counts by state. Nothing here changes anything.
 import { JOB_CONTEXT, type JobContext } from '../handle/job-context.js';
 import { Job } from '../handle/job.js';
+import { batchOf } from '../store/capabilities.js';
 import type { JobOf } from '../handle/typed-job.js';
 import { checkDeduplicationId } from '../job/deduplication.js';
 import { checkGivenId } from '../job/names.js';
@@ -143,8 +144,15 @@ export abstract class QueueGetters<T, R, N extends string> extends ClosingEmitte
   async getCountsPerPriority(priorities: number[]): Promise<Record<string, number>> {
     if (!Array.isArray(priorities)) throw invalidOption('priorities', priorities, 'a list of priorities');
     for (const priority of priorities) checkInteger('priorities', priority);
-    const { priorities: counts } = await (await this.store).status(this[JOB_CONTEXT].stored, { priorities });
-    return Object.fromEntries(priorities.map((priority, index) => [priority, counts?.[index] ?? 0]));
+    const store = await this.store;
+    const most = batchOf(store.capabilities);
+    const counts: Record<string, number> = {};
+    for (let first = 0; first < priorities.length; first += most) {
+      const part = priorities.slice(first, first + most);
+      const found = (await store.status(this[JOB_CONTEXT].stored, { priorities: part })).priorities;
+      part.forEach((priority, index) => (counts[priority] = found?.[index] ?? 0));
+    }
+    return counts;
   }
 
   async getJobState(jobId: string): Promise<JobState> {

@@ -95,11 +95,20 @@ test('the reason of a refused outcome in the rest of a divided settle reaches it
   const store = new FaultyStore(new MemoryStore());
   const tooLong = new HoldfastError('TIMEOUT', 'the statement took too long', { retryable: true });
   const refusal = new HoldfastError('PAYLOAD_TOO_LARGE', 'no room for this value');
-  store.on('settle', { fault: 'fail', error: tooLong, times: 1, when: (_queue, outcomes) => outcomes.length === 4 });
+  const sizes: number[] = [];
+  store.on('settle', {
+    fault: 'fail',
+    error: tooLong,
+    when: (_queue, outcomes) => {
+      sizes.push(outcomes.length);
+      return outcomes.length === 4;
+    },
+  });
   store.on('settle', {
     fault: 'fail',
     error: refusal,
-    when: (_queue, outcomes) => outcomes.some((outcome) => outcome.kind === 'completed' && outcome.value === '"large"'),
+    when: (_queue, outcomes) =>
+      outcomes.length < 4 && outcomes.some((outcome) => outcome.kind === 'completed' && outcome.value === '"large"'),
   });
   const queue = new Queue('work', { connection: store });
   const jobs = await queue.addBulk(['a', 'b', 'c', 'large'].map((name) => ({ name, data: {} })));
@@ -112,12 +121,17 @@ test('the reason of a refused outcome in the rest of a divided settle reaches it
     return name;
   };
   const worker = new Worker('work', handler, { connection: store, concurrency: 4, prefetch: 0 });
+  const events: string[] = [];
+  for (const event of ['completed', 'failed'] as const) worker.on(event, (job) => events.push(`${event} ${job?.name}`));
   worker.on('error', () => undefined);
   onTestFinished(async () => {
     await worker.close();
     await queue.close();
   });
-  await until('all jobs to end', async () => (await queue.getJobCountByTypes('completed', 'failed')) === 4);
+  await until('all jobs to end', () => events.length === 4);
   const ended = await Promise.all(jobs.map(({ id }) => queue.getJob(id)));
+  expect(sizes).toEqual([4, 2, 1, 1]);
+  expect(running).toBe(4);
+  expect(events.toSorted()).toEqual(['completed a', 'completed b', 'completed c', 'failed large']);
   expect(ended.map((job) => job?.failedReason?.includes('no room for this value') ?? false)).toEqual([false, false, false, true]);
 });

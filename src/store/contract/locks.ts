@@ -49,7 +49,7 @@ export interface LockGrant {
 export interface Extension {
   jobId: string;
   token: string;
-  /** 0: the lock has expired when the next sweep comes. */
+  /** 0: the lock has expired a millisecond later. */
   durationMs: number;
   /**
    * The lock leaves its session and becomes a timed lock: it expires `durationMs` from now, also when the session is renewed. Later

@@ -14,8 +14,8 @@ import { freeText } from './record.js';
 import type { Runner } from './driver/runner.js';
 import type { Parts } from './state/parts.js';
 
-/** Sessions that one script renews: this takes Redis about 1 ms. */
-const RENEWED_AT_ONCE = 200;
+/** Sessions that one script renews or checks: this takes Redis about 1 ms. */
+const SESSIONS_AT_ONCE = 200;
 
 export async function openSession(run: Runner, session: NewSession, presence: string | undefined): Promise<void> {
   const { queue, id, owner, durationMs, maxStalls, slots, graceMs = CRASH_GRACE_MS } = session;
@@ -36,13 +36,7 @@ export async function openSession(run: Runner, session: NewSession, presence: st
 /** Renews sessions in one round trip: the scripts of all queues are sent together. */
 export async function renew(run: Runner, renewals: Renewal[], presence: string | undefined): Promise<RenewReply[]> {
   const replies = renewals.map((): RenewReply => ({ alive: false, notices: [] }));
-  const work: Promise<void>[] = [];
-  for (const [queue, indexes] of byQueue(renewals)) {
-    for (let first = 0; first < indexes.length; first += RENEWED_AT_ONCE) {
-      const part = indexes.slice(first, first + RENEWED_AT_ONCE);
-      work.push(renewPart(run, queue, part, renewals, presence, replies));
-    }
-  }
+  const work = byQueue(renewals).map(([queue, indexes]) => renewPart(run, queue, indexes, renewals, presence, replies));
   await Promise.all(work);
   return replies;
 }
@@ -90,7 +84,7 @@ export async function closeSessions({ run, relays }: Parts, sessions: SessionRef
 
 export async function checkSessions(run: Runner, sessions: SessionRef[]): Promise<SessionCheck[]> {
   const replies = sessions.map((): SessionCheck => ({ unsuspected: false, noticed: false }));
-  const work = Array.from(byQueue(sessions), async ([queue, indexes]) => {
+  const work = byQueue(sessions).map(async ([queue, indexes]) => {
     const ids = indexes.map((index) => (sessions[index] as SessionRef).id);
     const raw = (await run('check-sessions', queue, ids)) as number[];
     indexes.forEach((index, at) => {
@@ -102,12 +96,17 @@ export async function checkSessions(run: Runner, sessions: SessionRef[]): Promis
   return replies;
 }
 
-function byQueue(sessions: SessionRef[]): Map<string, number[]> {
-  const groups = new Map<string, number[]>();
+/** Returns the places of the sessions in the list, by queue, in parts for one script each. */
+function byQueue(sessions: SessionRef[]): [queue: string, indexes: number[]][] {
+  const parts: [string, number[]][] = [];
+  const last = new Map<string, number[]>();
   sessions.forEach(({ queue }, index) => {
-    const group = groups.get(queue);
-    if (group === undefined) groups.set(queue, [index]);
-    else group.push(index);
+    let part = last.get(queue);
+    if (part === undefined || part.length === SESSIONS_AT_ONCE) {
+      last.set(queue, (part = []));
+      parts.push([queue, part]);
+    }
+    part.push(index);
   });
-  return groups;
+  return parts;
 }

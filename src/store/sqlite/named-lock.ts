@@ -19,6 +19,12 @@ type HoldRow = [
   reaped: number,
 ];
 
+/** What one call has found of the lines, by name: a place, and the number of waiters before it. So the call counts each part of a line once. */
+export type Lines = Map<string, { place: number; ahead: number }>;
+
+/** The start of a line. */
+const START = { place: 0, ahead: 0 };
+
 export class NamedLocks {
   readonly #living: Statement<[number]>;
   readonly #end: Statement;
@@ -42,7 +48,7 @@ export class NamedLocks {
     this.#take = sql(db, 'take-named-lock', 'queue name token session fence now');
     this.#drop = sql(db, 'drop-named-lock', 'queue name token');
     this.#place = sql(db, 'find-place', 'queue name token now');
-    this.#line = sql(db, 'count-ahead', 'queue name now place');
+    this.#line = sql(db, 'count-ahead', 'queue name now from place');
     this.#enter = sql(db, 'enter-line', 'queue name token session keptUntil');
     this.#keep = sql(db, 'keep-place', 'keptUntil place');
     this.#leave = sql(db, 'leave-line', 'queue name token');
@@ -52,7 +58,7 @@ export class NamedLocks {
     this.#any = sql(db, 'any-named', 'queue session');
   }
 
-  acquire(transaction: Transaction, queueName: string, wish: LockRequest): LockGrant {
+  acquire(transaction: Transaction, queueName: string, wish: LockRequest, lines: Lines): LockGrant {
     const queue = transaction.queue(queueName);
     const { now } = transaction;
     const { name, token, session, keepPlaceMs } = wish;
@@ -60,26 +66,32 @@ export class NamedLocks {
     const hold = this.#hold.get(queue.queue, name);
     const holder = hold !== undefined && isLiving(hold, now) ? hold : undefined;
     if (holder?.[0] === token) return { status: 'held', fence: holder[1] };
-    this.#lapse.run(queue.queue, name, now);
-    const place = this.#place.get(queue.queue, name, token, now)?.[0];
-    const ahead = this.#countAhead(queue, name, now, place);
+    this.#forgetLapsed(queue, name, now, lines);
+    let place = this.#place.get(queue.queue, name, token, now)?.[0];
+    const ahead = this.#countAhead(queue, name, now, place, lines.get(name));
     if (holder === undefined && ahead === 0) {
       // End the expired session of the previous holder, because a late renewal would make that holder trust its lock again.
       if (hold !== undefined) this.#end.run(queue.queue, hold[3]);
+      lines.clear();
       return this.#grant(queue, wish, now);
     }
-    if (keepPlaceMs === 0) this.letGo(transaction, queueName, wish);
-    else if (place === undefined) this.#enter.run(queue.queue, name, token, session, transaction.after(keepPlaceMs));
-    else this.#keep.run(transaction.after(keepPlaceMs), place);
+    if (keepPlaceMs === 0) this.letGo(transaction, queueName, wish, lines);
+    else {
+      if (place === undefined) this.#enter.run(queue.queue, name, token, session, transaction.after(keepPlaceMs));
+      else this.#keep.run(transaction.after(keepPlaceMs), place);
+      place ??= this.#place.get(queue.queue, name, token, now)?.[0] as number;
+      lines.set(name, { place, ahead });
+    }
     return { status: 'taken', ahead, ...(holder !== undefined && { endsInMs: holder[8] - now }) };
   }
 
-  letGo(transaction: Transaction, queueName: string, { name, token }: NamedLockRef): LetGoStatus {
+  letGo(transaction: Transaction, queueName: string, { name, token }: NamedLockRef, lines: Lines): LetGoStatus {
     const queue = transaction.find(queueName);
     if (queue === undefined) return 'missing';
-    this.#lapse.run(queue.queue, name, transaction.now);
+    this.#forgetLapsed(queue, name, transaction.now, lines);
     const freed = this.#drop.run(queue.queue, name, token) + this.#leave.run(queue.queue, name, token);
     if (freed === 0) return 'missing';
+    lines.set(name, START);
     // Wake the watchers: the first lock waiter may take the lock now.
     queue.changed = true;
     return 'done';
@@ -106,8 +118,16 @@ export class NamedLocks {
     return { name, token, fence, session, owner, since, endsInMs: expiresAt - now, waiting };
   }
 
-  #countAhead(queue: QueueState, name: string, now: number, place = Number.MAX_SAFE_INTEGER): number {
-    return this.#line.get(queue.queue, name, now, place)?.[0] ?? 0;
+  /** Once in a call. */
+  #forgetLapsed(queue: QueueState, name: string, now: number, lines: Lines): void {
+    if (lines.has(name)) return;
+    this.#lapse.run(queue.queue, name, now);
+    lines.set(name, START);
+  }
+
+  #countAhead(queue: QueueState, name: string, now: number, place = Number.MAX_SAFE_INTEGER, known = START): number {
+    const from = known.place <= place ? known : START;
+    return from.ahead + (this.#line.get(queue.queue, name, now, from.place, place)?.[0] ?? 0);
   }
 
   #grant(queue: QueueState, { name, token, session }: LockRequest, now: number): LockGrant {

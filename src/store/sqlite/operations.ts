@@ -2,6 +2,7 @@
 // user's (state/guests.ts). Reads run at once; large reads take turns with
 // the event loop (state/read-turns.ts).
 // No code here may await inside a transaction, because the connection of the lock thread would wait for that transaction.
+import type { Lines } from './named-lock.js';
 import { replyById, replyToSelection } from '../change-reply.js';
 import type { Change, Selection, SweepReply, Write } from '../contract/index.js';
 import type { Operations } from '../door.js';
@@ -78,9 +79,15 @@ export const operations: Operations<Engine> = {
   extend: (engine, queue, extensions) =>
     writeEach(engine, extensions, (transaction, extension) => engine.locks.extend(transaction, queue, extension)),
   acquire: (engine, queue, requests) =>
-    writeEach(engine, requests, (transaction, request) => engine.namedLocks.acquire(transaction, queue, request)),
+    write(engine, (transaction) => {
+      const lines: Lines = new Map();
+      return requests.map((request) => engine.namedLocks.acquire(transaction, queue, request, lines));
+    }),
   letGo: (engine, queue, locks) =>
-    writeEach(engine, locks, (transaction, lock) => engine.namedLocks.letGo(transaction, queue, lock)),
+    write(engine, (transaction) => {
+      const lines: Lines = new Map();
+      return locks.map((lock) => engine.namedLocks.letGo(transaction, queue, lock, lines));
+    }),
   configure: (engine, queue, settings) =>
     write(engine, (transaction) => engine.controlling.configure(transaction, queue, settings)),
   write: (engine, queue, writes, within) => {

@@ -68,6 +68,30 @@ export function lockLines(test: Test): void {
     assert.equal((await wish(scene, session, 'b')).status, 'held');
   });
 
+  test('many requests in one call are replied to as one call for each would be', async (scene) => {
+    const session = await hold(scene, 'mine');
+    const far = await scene.session();
+    const ask = async (...asked: [token: string, keepPlace?: 'no' | 'other'][]): Promise<(number | string | undefined)[]> => {
+      const wishes = asked.map(([token, how]) => ({
+        name: how === 'other' ? 'other' : 'x',
+        token,
+        session: token === 'far' ? far : session,
+        keepPlaceMs: how === 'no' ? 0 : scene.ms(LONG),
+      }));
+      return (await scene.store.acquire(scene.queue, wishes)).map(({ status, ahead }) => (status === 'taken' ? ahead : status));
+    };
+    assert.deepEqual(await ask(['a'], ['b'], ['x', 'other'], ['far'], ['c'], ['y', 'other']), [0, 1, 'held', 2, 3, 0]);
+    // Backwards, with a request that takes no place, and one that gives its own up.
+    assert.deepEqual(await ask(['c'], ['hasty', 'no'], ['far'], ['b'], ['a'], ['d']), [3, 4, 2, 1, 0, 4]);
+    assert.deepEqual(await ask(['d'], ['b', 'no'], ['far'], ['c'], ['d'], ['e']), [4, 1, 1, 2, 3, 4]);
+    // The places of a closed session do not count.
+    await scene.store.closeSessions([{ queue: scene.queue, id: far }], 'closed');
+    await letGo(scene, 'mine');
+    assert.deepEqual(await ask(['e'], ['far'], ['a'], ['c'], ['d'], ['e']), [3, 'gone', 'held', 0, 1, 2]);
+    const refs = ['e', 'c', 'ghost', 'c', 'a', 'd'].map((token) => ({ name: 'x', token }));
+    assert.deepEqual(await scene.store.letGo(scene.queue, refs), ['done', 'done', 'missing', 'missing', 'done', 'done']);
+  });
+
   test('a place lapses when its request is not repeated', async (scene) => {
     const session = await hold(scene, 'mine');
     await wish(scene, session, 'a', BRIEF);

@@ -95,6 +95,14 @@ describe(`${JOBS} jobs`, () => {
     await store.change('q', { lists: ['completed'], limit: JOBS }, { kind: 'remove' });
   });
 
+  test.each(['plain', 'grouped'] as const)('in a %s bulk are added by short calls', async (kind) => {
+    const opts = kind === 'grouped' ? { group: { id: 'tenant' } } : {};
+    const bulk = Array.from({ length: 5_000 }, () => ({ name: 'test', opts }));
+    await goesInLaneSteps(() => queue.addBulk(bulk), 5_000 / batch);
+    expect(await queue.count()).toBe(5_000);
+    await queue.obliterate({ force: true });
+  });
+
   test('are promoted, swept, handed back and obliterated in steps', { timeout: LIMIT_MS }, async () => {
     await fill(() => ({ delayMs: 3_600_000 }));
     await goesInSteps(() => queue.promoteJobs(), JOBS / 500);

@@ -46,6 +46,7 @@ export const MIGRATIONS: readonly string[] = [
   migration('steps'),
   NEW_FUNCTIONS,
   NEW_FUNCTIONS,
+  migration('places-by-token'),
 ];
 
 /**

@@ -1,10 +1,10 @@
 -- Decides about one request for a named lock, under the lock of the name. _ended: sessions that the caller has locked because they had
--- expired.
+-- expired. _mark: see waiters-before.sql; null in the first request of the call for this name. It comes back with the place of this request.
 -- Called by: acquire.sql.
 -- SPARE = 1.125: each place is kept longer than requested by this factor, so that waiters that are woken in vain have nothing to write.
-CREATE FUNCTION acquire_one(
-  _queue int, _now bigint, _name text, _token text, _session text, _keep float8, _ended text[]
-) RETURNS text LANGUAGE plpgsql AS $body$
+CREATE FUNCTION acquire_in_line(
+  _queue int, _now bigint, _name text, _token text, _session text, _keep float8, _ended text[], INOUT _mark bigint[], OUT _reply text
+) LANGUAGE plpgsql AS $body$
 DECLARE
   _one record;
   _hold record;
@@ -14,7 +14,8 @@ BEGIN
   SELECT _name AS name, _token AS token, _session AS session, _keep AS keep INTO _one;
   PERFORM FROM sessions s WHERE queue = _queue AND id = _one.session AND s.reaped + 0 = 0 AND s.expires_at > _now;
   IF NOT FOUND THEN
-    RETURN '["gone"]';
+    _reply := '["gone"]';
+    RETURN;
   END IF;
   SELECT n.token, n.session, n.fence, s.expires_at, coalesce(s.reaped + 0 = 0 AND s.expires_at > _now, false) AS lives
   INTO _hold FROM named n
@@ -24,39 +25,47 @@ BEGIN
     -- include: look-again
   END IF;
   IF _hold.lives AND _hold.token = _one.token THEN
-    RETURN json_build_array('held', _hold.fence);
+    _reply := json_build_array('held', _hold.fence);
+    RETURN;
   END IF;
-  DELETE FROM lock_places
-  WHERE ctid = ANY (
-    ARRAY(
-      SELECT ctid FROM lock_places WHERE queue = _queue AND name = _one.name AND kept_until <= _now
-      ORDER BY place FOR UPDATE SKIP LOCKED
-    )
-  );
+  IF _mark IS NULL THEN
+    DELETE FROM lock_places
+    WHERE ctid = ANY (
+      ARRAY(
+        SELECT ctid FROM lock_places WHERE queue = _queue AND name = _one.name AND kept_until <= _now
+        ORDER BY place FOR UPDATE SKIP LOCKED
+      )
+    );
+    _mark := '{0,0}';
+  END IF;
   _place := (
     SELECT place FROM lock_places WHERE queue = _queue AND name = _one.name AND token = _one.token AND kept_until > _now
-    ORDER BY place LIMIT 1
+    ORDER BY place + 0 LIMIT 1
   );
-  _ahead :=
-    -- include: waiters-ahead
-  ;
+  _ahead := waiters_before(_queue, _now, _one.name, _place, _mark);
   IF NOT _hold.lives AND _ahead = 0 THEN
     -- A late renewal must not bring back the former holder, because that holder would trust its lock again.
     UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _hold.session AND reaped + 0 = 0;
     UPDATE named SET token = _one.token, session = _one.session, fence = nextval('fences'), since = _now
     WHERE queue = _queue AND name = _one.name RETURNING fence INTO _hold.fence;
     DELETE FROM lock_places WHERE queue = _queue AND name = _one.name AND token = _one.token;
-    RETURN json_build_array('held', _hold.fence);
+    _mark := '{0,0}';
+    _reply := json_build_array('held', _hold.fence);
+    RETURN;
   END IF;
   IF _one.keep = 0 THEN
     DELETE FROM lock_places WHERE queue = _queue AND name = _one.name AND token = _one.token;
-  ELSIF _place IS NULL THEN
-    INSERT INTO lock_places (queue, name, token, session, kept_until)
-    VALUES (_queue, _one.name, _one.token, _one.session, ceil(clock_ms() + _one.keep * 1.125));
+    IF FOUND THEN _mark := '{0,0}'; END IF;
   ELSE
-    UPDATE lock_places SET kept_until = ceil(clock_ms() + _one.keep * 1.125)
-    WHERE queue = _queue AND name = _one.name AND place = _place;
+    IF _place IS NULL THEN
+      INSERT INTO lock_places (queue, name, token, session, kept_until)
+      VALUES (_queue, _one.name, _one.token, _one.session, ceil(clock_ms() + _one.keep * 1.125)) RETURNING place INTO _place;
+    ELSE
+      UPDATE lock_places SET kept_until = ceil(clock_ms() + _one.keep * 1.125)
+      WHERE queue = _queue AND name = _one.name AND place = _place;
+    END IF;
+    _mark := ARRAY[_place, _ahead];
   END IF;
-  RETURN json_build_array('taken', NULL, _ahead, CASE WHEN _hold.lives THEN greatest(0, _hold.expires_at - _now) END);
+  _reply := json_build_array('taken', NULL, _ahead, CASE WHEN _hold.lives THEN greatest(0, _hold.expires_at - _now) END);
 END
 $body$;

@@ -13,14 +13,21 @@ DECLARE
   _ended text[] := '{}';
   _replies text[] := '{}';
   _suspected boolean;
+  _mark bigint[];
+  _reply text;
   _one record;
 BEGIN
   IF _queue IS NULL THEN RETURN to_json(array_fill(json_build_array('gone'), ARRAY[cardinality(_names)])); END IF;
-  _replies := ARRAY(
-    SELECT glance(_queue, _now, name, token, session, keep)
-    FROM unnest(_names, _tokens, _sessions, _keeps) WITH ORDINALITY o(name, token, session, keep, n) ORDER BY n
-  );
-  IF array_position(_replies, NULL) IS NULL THEN RETURN '[' || array_to_string(_replies, ',') || ']'; END IF;
+  FOR _one IN
+    SELECT *, name = lag(name) OVER (ORDER BY name COLLATE "C", n) AS again
+    FROM unnest(_names, _tokens, _sessions, _keeps) WITH ORDINALITY o(name, token, session, keep, n) ORDER BY name COLLATE "C", n
+  LOOP
+    IF _one.again IS NOT TRUE THEN _mark := '{0,0}'; END IF;
+    SELECT * INTO _mark, _reply FROM glance_at_line(_queue, _now, _one.name, _one.token, _one.session, _one.keep, _mark);
+    _replies[_one.n] := _reply;
+    EXIT WHEN _reply IS NULL;
+  END LOOP;
+  IF _reply IS NOT NULL THEN RETURN '[' || array_to_string(_replies, ',') || ']'; END IF;
   _replies := '{}';
   -- Against being closed or reaped meanwhile; and those that may have to be ended are locked before any name is.
   FOR _one IN
@@ -47,8 +54,14 @@ BEGIN
     PERFORM lift_fences(_queue);
   END IF;
   _now := floor(clock_ms());
-  FOR _one IN SELECT * FROM unnest(_names, _tokens, _sessions, _keeps) WITH ORDINALITY o(name, token, session, keep, n) LOOP
-    _replies := _replies || acquire_one(_queue, _now, _one.name, _one.token, _one.session, _one.keep, _ended);
+  FOR _one IN
+    SELECT *, name = lag(name) OVER (ORDER BY name COLLATE "C", n) AS again
+    FROM unnest(_names, _tokens, _sessions, _keeps) WITH ORDINALITY o(name, token, session, keep, n) ORDER BY name COLLATE "C", n
+  LOOP
+    IF _one.again IS NOT TRUE THEN _mark := NULL; END IF;
+    SELECT * INTO _mark, _reply
+    FROM acquire_in_line(_queue, _now, _one.name, _one.token, _one.session, _one.keep, _ended, _mark);
+    _replies[_one.n] := _reply;
   END LOOP;
   DELETE FROM named WHERE queue = _queue AND name = ANY (_names) AND token IS NULL;
   RETURN '[' || array_to_string(_replies, ',') || ']';

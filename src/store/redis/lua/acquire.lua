@@ -19,6 +19,7 @@ local function acquire(name, token, session, keepPlaceMs)
     if holder then
       -- End the former owner's session: a late renewal would revive it, and the former owner would trust its lock again.
       endSession(holder.session, 1)
+      lines = {}
       drop(name, holder.session)
     end
     if place then leavePlace(name, token, place) end

@@ -1,4 +1,4 @@
--- Counts the lock waiters before a place.
+-- Counts the lock waiters between two places.
 SELECT count(*)
 -- include: in-line
-AND place < :place
+AND place >= :from AND place < :place

@@ -8,6 +8,10 @@
 -- Sweeps and the requests of the waiters in front remove invalid places.
 local LOOKED_AT = 200
 
+-- The lines as this call has read them, by name: the size of the part that is looked at, the number of waiters in it, before each of its
+-- tokens too, and its lapsed places.
+local lines = {}
+
 local function isLiving(id)
   local session = openSession(id)
   return session and session.expires > now
@@ -47,9 +51,14 @@ local function enterLine(name, token, session, keepPlaceMs)
   call('ZADD', key('line:' .. name), tick, token)
   call('ZADD', key('lined:' .. session), tick, #name .. ',' .. name .. token)
   keepPlace(name, token, session, keepPlaceMs)
+  local line = lines[name]
+  if not line or line.size >= LOOKED_AT then return end
+  line.before[token] = line.count
+  line.size, line.count = line.size + 1, line.count + 1
 end
 
 local function leavePlace(name, token, session)
+  lines[name] = nil
   call('ZREM', key('line:' .. name), token)
   call('HDEL', key('places:' .. name), token)
   call('ZREM', key('lined:' .. session), #name .. ',' .. name .. token)
@@ -65,23 +74,31 @@ local function keptPlace(name, token)
   leavePlace(name, token, session)
 end
 
+local function readLine(name, waiters)
+  local tokens = call('ZRANGE', waiters, 0, LOOKED_AT - 1)
+  local texts = fetch(key('places:' .. name), tokens)
+  local line = { size = #tokens, count = 0, before = {}, lapsed = {} }
+  for i = 1, #tokens do
+    line.before[tokens[i]] = line.count
+    local keptUntil, session = placeOf(texts[i] or '0,')
+    if keptUntil <= now then
+      line.lapsed[#line.lapsed + 1] = { tokens[i], session }
+    elseif isLiving(session) then
+      line.count = line.count + 1
+    end
+  end
+  lines[name] = line
+  return line
+end
+
 -- Returns the number of waiters in line, and the lapsed places, which do not count; the caller may remove them. If `token` is given and
 -- has a place, only waiters before it count. The place of an expired session does not count until the session is renewed.
 local function countLine(name, token)
-  local line, count = key('line:' .. name), 0
-  local tokens = call('ZRANGE', line, 0, LOOKED_AT - 1)
-  local texts = fetch(key('places:' .. name), tokens)
-  local lapsed = {}
-  for i = 1, #tokens do
-    if tokens[i] == token then return count, lapsed end
-    local keptUntil, session = placeOf(texts[i] or '0,')
-    if keptUntil <= now then
-      lapsed[#lapsed + 1] = { tokens[i], session }
-    elseif isLiving(session) then
-      count = count + 1
-    end
-  end
-  if #tokens < LOOKED_AT then return count, lapsed end
+  local line = key('line:' .. name)
+  local known = lines[name] or readLine(name, line)
+  local count, lapsed = token and known.before[token] or known.count, known.lapsed
+  known.lapsed = {}
+  if known.size < LOOKED_AT or token and known.before[token] then return count, lapsed end
   local rank = token and call('ZRANK', line, token)
   return count + (rank or call('ZCARD', line)) - LOOKED_AT, lapsed
 end
