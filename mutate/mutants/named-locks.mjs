@@ -29,7 +29,7 @@ export const NAMED_LOCKS = [
   },
   {
     name: 'postgres: a late renewal brings back the holder before',
-    file: 'src/store/postgres/sql/acquire-one.sql',
+    file: 'src/store/postgres/sql/acquire-in-line.sql',
     find: 'UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _hold.session AND reaped + 0 = 0;',
     replace: 'PERFORM FROM sessions WHERE queue = _queue AND id = _hold.session AND reaped + 0 = 0;',
     tests: conformance('postgres'),
@@ -61,9 +61,9 @@ export const NAMED_LOCKS = [
   },
   {
     name: 'postgres: the same token is granted anew',
-    file: 'src/store/postgres/sql/glance.sql',
-    find: "IF _one.lives AND _one.token = _token THEN RETURN json_build_array('held', _one.fence); END IF;",
-    replace: "IF _one.lives AND _one.token = _token THEN RETURN json_build_array('held', _one.fence + 1); END IF;",
+    file: 'src/store/postgres/sql/glance-at-line.sql',
+    find: "_reply := json_build_array('held', _one.fence);",
+    replace: "_reply := json_build_array('held', _one.fence + 1);",
     tests: conformance('postgres'),
     only,
   },

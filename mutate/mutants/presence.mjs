@@ -94,7 +94,7 @@ export const PRESENCE = [
   },
   {
     name: 'postgres: a named lock leaves the suspicion',
-    file: 'src/store/postgres/sql/acquire.sql',
+    file: 'src/store/postgres/sql/lock-sessions.sql',
     find: 'IF _suspected THEN PERFORM clear_suspicion(_queue, _one.id, _now); END IF;',
     replace: '',
     tests: conformance('postgres'),

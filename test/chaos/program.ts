@@ -31,7 +31,7 @@ export function inTurn(server: 'redis' | 'redis-cluster' | 'postgres'): boolean 
   return oneInThisRun(['redis', 'postgres', 'redis-cluster'], 'chaos').includes(server);
 }
 
-/** About a dozen faults within 10 s. The calm that follows lasts as long as this machine needs for it. */
+/** About a dozen faults within 10 s, and fewer on a busy machine: tests ask for some. The calm that follows lasts as long as this machine needs for it. */
 export const SHORT = ['--minutes', String(10_000 / 60_000), '--pace-ms', '600'];
 /** Mostly for starting and ending 12 processes on a busy machine. */
 export const LIMIT = { timeout: paced(120_000) };

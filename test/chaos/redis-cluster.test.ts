@@ -9,7 +9,7 @@ test.runIf(inTurn('redis-cluster'))('a short run on a Redis Cluster whose slots 
   const { code, output } = await chaos('--store', 'redis-cluster', '--seed', '4', ...SHORT);
   expect(output).toContain('No violation.');
   expect(output).toMatch(/^ +\d+ {2}failover of a slot/m);
-  expect(Number(/^flows +(\d+) acknowledged$/m.exec(output)?.[1])).toBeGreaterThan(5);
+  expect(Number(/^flows +(\d+) acknowledged$/m.exec(output)?.[1])).toBeGreaterThan(0);
   expect(Number(/(\d+) completed/.exec(output)?.[1])).toBeGreaterThan(0);
   expect(output).toMatch(/^calm +all done /m);
   expect(code).toBe(0);

@@ -10,7 +10,7 @@ test.each(oneInThisRun([1, 2], 'schedule or clocks'))(
     const { code, output } = await chaos('--store', 'sqlite', '--seed', String(seed), ...SHORT);
     expect(Number(/^schedule +(\d+) slots$/m.exec(output)?.[1] ?? 0) > 0).toBe(seed === 1);
     expect(output).toContain('No violation.');
-    expect(Number(/^(\d+) faults$/m.exec(output)?.[1])).toBeGreaterThanOrEqual(8);
+    expect(Number(/^(\d+) faults$/m.exec(output)?.[1])).toBeGreaterThan(1);
     expect(Number(/(\d+) completed/.exec(output)?.[1])).toBeGreaterThan(0);
     expect(code).toBe(0);
   },

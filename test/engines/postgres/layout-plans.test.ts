@@ -223,13 +223,12 @@ describe('the statements of the PostgreSQL store', () => {
     expect(large.filter((node) => !through.has(node['Node Type']))).toEqual([]);
     // All jobs of a queue are in the primary key: only an id leads to one of them.
     expect(large.filter((node) => node['Index Name'] === 'jobs_pkey' && !/\bid = /.test(node['Index Cond'] ?? ''))).toEqual([]);
-    // A query for the first rows of a list does not sort the list, but for those that say so.
+    // A query for the first rows of a list does not sort the list, but for those that say so. `place + 0` sorts the places of one token.
     const sorted = all.filter(({ plan }) =>
       nodes(plan).some((node) => node['Node Type'] === 'Limit' && nodes(node).some(sortsRows)),
     );
-    expect(sorted.filter(({ sql: text }) => !/ORDER BY added|all_of_them|merged ORDER BY|ORDER BY behind/.test(text))).toEqual(
-      [],
-    );
+    const few = /ORDER BY added|all_of_them|merged ORDER BY|ORDER BY behind|ORDER BY place \+ 0/;
+    expect(sorted.filter(({ sql: text }) => !few.test(text))).toEqual([]);
     for (const index of ['waiting', 'of_key', 'taken', 'delayed', 'active', 'finished', 'ending', 'pkey']) {
       expect(large.some((node) => node['Index Name'] === `jobs_${index}`)).toBe(true);
     }

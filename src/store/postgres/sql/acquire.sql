@@ -10,9 +10,8 @@ AS $body$
 DECLARE
   _queue int := (SELECT queue FROM queues WHERE name = _name);
   _now bigint := floor(clock_ms());
-  _ended text[] := '{}';
+  _ended text[];
   _replies text[] := '{}';
-  _suspected boolean;
   _mark bigint[];
   _reply text;
   _one record;
@@ -29,26 +28,7 @@ BEGIN
   END LOOP;
   IF _reply IS NOT NULL THEN RETURN '[' || array_to_string(_replies, ',') || ']'; END IF;
   _replies := '{}';
-  -- Against being closed or reaped meanwhile; and those that may have to be ended are locked before any name is.
-  FOR _one IN
-    SELECT id, bool_or(expired) AS expired FROM (
-      SELECT session AS id, false AS expired FROM unnest(_sessions) session
-      UNION ALL
-      SELECT n.session, true FROM unnest(_names) o(name)
-      JOIN LATERAL (SELECT session FROM named WHERE queue = _queue AND named.name = o.name OFFSET 0) n ON true
-      JOIN LATERAL (SELECT * FROM sessions s WHERE s.queue = _queue AND s.id = n.session OFFSET 0) s ON true
-      WHERE NOT (s.reaped + 0 = 0 AND s.expires_at > _now)
-    ) both_kinds
-    GROUP BY id ORDER BY id
-  LOOP
-    IF _one.expired THEN
-      PERFORM FROM sessions WHERE queue = _queue AND id = _one.id FOR UPDATE;
-      _ended := _ended || _one.id;
-    ELSE
-      SELECT suspected INTO _suspected FROM sessions WHERE queue = _queue AND id = _one.id FOR KEY SHARE;
-      IF _suspected THEN PERFORM clear_suspicion(_queue, _one.id, _now); END IF;
-    END IF;
-  END LOOP;
+  _ended := lock_sessions(_queue, _now, _names, _sessions);
   PERFORM lock_names(_queue, _names);
   IF (SELECT fenced_on FROM queues WHERE queue = _queue) IS DISTINCT FROM pg_postmaster_start_time() THEN
     PERFORM lift_fences(_queue);

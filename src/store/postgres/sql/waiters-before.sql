@@ -1,6 +1,6 @@
 -- Returns the number of waiters in line before a place, or of all waiters (_place: null). _mark: a place of the same line and the number of
 -- waiters before it, so that the requests of one call count each part of the line once.
--- Called by: glance.sql, acquire-one.sql.
+-- Called by: glance-at-line.sql, acquire-in-line.sql.
 CREATE FUNCTION waiters_before(_queue int, _now bigint, _name text, _place bigint, _mark bigint[]) RETURNS bigint LANGUAGE plpgsql AS $body$
 DECLARE
   _from bigint := 0;

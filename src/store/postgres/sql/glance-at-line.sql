@@ -3,7 +3,7 @@
 -- the others. Null: the request must be decided under the lock of the name.
 -- _mark: see waiters-before.sql. It comes back with the place of this request.
 -- Called by: acquire.sql.
--- SPARE = 1.125: see acquire-one.sql.
+-- SPARE = 1.125: see acquire-in-line.sql.
 CREATE FUNCTION glance_at_line(
   _queue int, _now bigint, _name text, _token text, _session text, _keep float8, INOUT _mark bigint[], OUT _reply text
 ) LANGUAGE plpgsql AS $body$
