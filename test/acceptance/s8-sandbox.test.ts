@@ -273,6 +273,7 @@ describe.each(oneInThisRun(SHARED_ENGINES))('S8 processes on %s', (engine) => {
       for (const name of ['one', 'two']) await written(file(name), 'began');
       worker.killGroup(signal);
       // The worker takes no further job once it closes.
+      await worker.moment('closing');
       const late = await scene.queue.add('echo');
       writeFileSync(file('go'), '');
       expect(await worker.exited).toEqual({ code: 0, signal: null });

@@ -9,7 +9,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 function lineTo(letGo: (refs: NamedLockRef[]) => LetGoStatus[]): LockWaiters {
-  const store = { letGo: async (_: string, refs: NamedLockRef[]) => letGo(refs) } as unknown as Store;
+  const store = { capabilities: {}, letGo: async (_: string, refs: NamedLockRef[]) => letGo(refs) } as unknown as Store;
   const nothing = (): void => undefined;
   return new LockWaiters({ queue: 'q', ready: async () => store, isHeld: () => false, sessionGone: nothing, onError: nothing });
 }

@@ -88,14 +88,14 @@ test('lets a worker with many slots settle and claim in calls of at most the bat
   expect(Math.max(...store.sizes.settle)).toBeLessThanOrEqual(BATCH);
 });
 
-test('groups single adds up to the batch size, and adds a bulk as a whole', async () => {
+test('adds in calls of at most the batch size: single adds together, and a bulk by itself', async () => {
   const { store, queue } = await opened();
   await queue.add('first', {});
   store.sizes.add.length = 0;
   const adds = Array.from({ length: 20 }, () => queue.add('one', {}));
   const bulk = queue.addBulk(Array.from({ length: 30 }, () => ({ name: 'bulk', data: {} })));
   await Promise.all([...adds, bulk]);
-  expect(store.sizes.add).toEqual([7, 7, 6, 30]);
+  expect(store.sizes.add).toEqual([7, 7, 6, 7, 7, 7, 7, 2]);
 });
 
 test('extends and revokes locks in calls of at most the batch size', async () => {

@@ -62,6 +62,11 @@ test('listing ten times as many groups reads about ten times as much, and a page
     expect(many.all).toBeLessThan(few.all * 15);
     expect(many.page).toBeLessThan(few.page * 3);
   };
+  // While the server analyzes a table by itself, no scan can pass over the rows that died since.
+  await admin.query(`DO $$ BEGIN
+    EXECUTE (SELECT string_agg(format('ALTER TABLE %s SET (autovacuum_enabled = off);', oid::regclass), '') FROM pg_class
+      WHERE relnamespace = 'holdfast'::regnamespace AND relkind = 'r');
+  END $$`);
   // At first all groups have notes and no rows.
   await addToEach(store, 'few', FEW, 1);
   await addToEach(store, 'many', MANY, 1);
