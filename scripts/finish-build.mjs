@@ -128,6 +128,7 @@ function writeEsmEntry(out, entry) {
   const imports = `import '${start.startsWith('.') ? start : `./${start}`}';\n`;
   writeFileSync(join(out, `${entry}.mjs`), `${imports}export { ${names.join(', ')} } from '${target}';\n`);
   // To ESM, the default of a CommonJS module is the module: a default of our own is that under another name.
-  const types = names.includes('default') ? `export { Queue as default } from '${target}';\n` : '';
+  const own = entry === 'index' ? 'default' : 'Queue as default';
+  const types = names.includes('default') ? `export { ${own} } from '${target}';\n` : '';
   writeFileSync(join(out, `${entry}.d.mts`), `export * from '${target}';\n${types}`);
 }

@@ -1,4 +1,6 @@
-// The public door: re-exports only.
+// The public door: re-exports only. The default is an object of all names: `import holdfast from 'holdfast'`.
+// oxlint-disable-next-line import/no-self-import -- its own names are what the default holds
+export * as default from './index.js';
 export { ERROR_CODES, type ErrorCode, HoldfastError } from './errors.js';
 export type { QueueEventsListener, QueueEventsMap } from './events/event-map.js';
 export { QueueEvents, type QueueEventsOptions } from './events/queue-events.js';
@@ -79,6 +81,8 @@ export type { GroupStatus } from './queue/grouping.js';
 export type { LockHolding, LockOptions } from './queue/locking.js';
 export { type Metrics, MetricsTime } from './queue/metrics.js';
 export type { AddOptions, QueueEventMap, QueueListener, QueueOptions, TransactionOption } from './queue/queue-options.js';
+export type { RedisClient } from './queue/redis-client.js';
+export { RedisConnection } from './queue/redis-connection.js';
 export type { AdvancedRepeatOptions } from './queue/repeat-settings.js';
 export type {
   JobSchedulerJson,

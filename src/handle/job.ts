@@ -15,7 +15,7 @@ import { DECODED_AT_ONCE, decodedOnUse, ENCODED, shown, showPlain } from './fiel
 import { contextOf, type ContextSource, type JobContext, type JobProgress } from './job-context.js';
 import * as children from './children.js';
 import type { ParentKeys } from './children.js';
-import { type JobJson, type JobView, jsonOf, partsOf } from './json.js';
+import { type JobJson, type JobView, jsonOf, partsOf, unaddedRecord } from './json.js';
 import { cancelJob, type CancelOptions } from './cancel.js';
 import * as moves from './moves.js';
 import type { RemoveOptions } from './removal.js';
@@ -132,8 +132,16 @@ export class Job<Data = Any, Result = Any, Name extends string = string> {
   /** True if `add` added nothing, because this job has the jobId or the deduplication id. */
   declare readonly duplicate: boolean;
 
+  /** Makes a handle of a job without adding it. */
+  constructor(queue: ContextSource, name: Name, data: Data, opts?: JobsOptions, id?: string);
+  /** For queues and workers. */
+  constructor(context: JobContext, record: JobRecord, extras?: JobExtras);
   /** Sets always the same fields in the same order, so that all handles have one shape. */
-  constructor(context: JobContext, record: JobRecord, { lock = NO_LOCK, alias, duplicate = false, data: given }: JobExtras = {}) {
+  constructor(source: ContextSource, job: JobRecord | Name, extras: unknown = {}, unchecked?: JobsOptions, id?: string) {
+    const isAdded = typeof job !== 'string';
+    const context = isAdded ? (source as JobContext) : contextOf(source);
+    const record = isAdded ? job : unaddedRecord(context, job, extras, unchecked, id);
+    const { lock = NO_LOCK, alias, duplicate = false, data: given } = (isAdded ? extras : { data: extras }) as JobExtras;
     const snapshot = new JobSnapshot(this, context, record, lock, alias);
     this.#snapshot = snapshot;
     // A processor reads the data, and the end of its run reads the options. Behind an accessor, data that is read costs a run in memory

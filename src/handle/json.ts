@@ -1,8 +1,9 @@
 // A job as plain data, to be sent to another place and turned into a handle again. Payloads stay JSON text, as in the store.
 import { type JobLock, lockNotHeld, NO_LOCK } from '../job/lock.js';
 import type { LostBy } from '../job/lost-by.js';
-import type { JobsOptions } from '../job/options.js';
-import { encode } from '../job/payload.js';
+import { checkJobName } from '../job/names.js';
+import { checkJobOptions, type JobsOptions } from '../job/options.js';
+import { encode, encodeData } from '../job/payload.js';
 import type { ClaimedJob, JobRecord } from '../job/record.js';
 import type { JobContext, JobProgress } from './job-context.js';
 
@@ -67,6 +68,13 @@ export function partsOf(
     opts: typeof opts === 'object' ? encode('Options of the job', opts) : (opts ?? '{}'),
   };
   return { record, lock: lockOf(context, record, token, fence), alias };
+}
+
+/** Returns the record of a job that was not added. `opts`: as the user gave them. */
+export function unaddedRecord(context: JobContext, name: string, data: unknown, opts: JobsOptions = {}, id?: string): JobRecord {
+  const { jobId, sizeLimit, priority = 0, delay = 0, timestamp = Date.now() } = checkJobOptions(opts);
+  const json = { name: checkJobName(name), data: encodeData(name, data, sizeLimit), opts, priority, delay, timestamp };
+  return partsOf(context, json, id ?? jobId).record;
 }
 
 function lockOf(context: JobContext, record: JobRecord, token: string | undefined, fence: number | undefined): JobLock {

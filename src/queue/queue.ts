@@ -30,6 +30,7 @@ import { parcelsOf } from './parcels.js';
 import { atPlace, type GivenJob, splitBulk } from './bulk.js';
 import { repeatedOf } from './repeat-option.js';
 import { redrive, type RedriveOptions } from './redrive.js';
+import { type RedisClient, redisClientOf } from './redis-client.js';
 import { Results } from './results.js';
 import { Schedulers } from './schedulers.js';
 import { QueueSchedules } from './scheduling.js';
@@ -109,6 +110,11 @@ export class Queue<
 
   get defaultJobOptions(): DefaultJobOptions {
     return this.#drafts.defaults;
+  }
+
+  /** The ioredis client of a Redis store. Read it anew for each use: after an outage it is another one. Do not close it yourself. */
+  get client(): Promise<RedisClient> {
+    return this.store.then((store) => redisClientOf(store, 'queue.client'));
   }
 
   /** Set after `close` was called. */

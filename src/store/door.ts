@@ -31,7 +31,7 @@ interface Spelled<Engine> {
   onWarning(engine: Engine, listener: (warning: HoldfastError) => void): () => void;
 }
 
-type Verb = Exclude<keyof Store, keyof Spelled<unknown> | 'capabilities' | 'driver' | 'describe' | 'open' | 'close'>;
+type Verb = Exclude<keyof Store, keyof Spelled<unknown> | 'capabilities' | 'driver' | 'client' | 'describe' | 'open' | 'close'>;
 
 /** The operations of an engine: each verb of the contract, with the open engine before its arguments. No list is empty. */
 export type Operations<Engine> = Spelled<Engine> & {

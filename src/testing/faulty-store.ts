@@ -11,7 +11,7 @@ import { checkFault, type FaultOptions, FaultRule } from './faults.js';
 import { Moments } from './moments.js';
 
 /** All verbs that call the store. */
-export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'driver' | 'describe' | 'watch' | 'onWarning'>;
+export type StoreVerb = Exclude<keyof Store, 'capabilities' | 'driver' | 'client' | 'describe' | 'watch' | 'onWarning'>;
 type Args<V extends StoreVerb> = Parameters<Store[V]>;
 type Reply<V extends StoreVerb> = Awaited<ReturnType<Store[V]>>;
 
@@ -95,6 +95,10 @@ export class FaultyStore implements Store {
 
   get driver(): string | undefined {
     return this.#inner.driver;
+  }
+
+  get client(): object | undefined {
+    return this.#inner.client;
   }
 
   get capabilities(): Capabilities {

@@ -135,8 +135,8 @@ const threads = [];
 subscribe('worker_threads', ({ worker }) => threads.push(worker));
 const one = await import('holdfast');
 const two = require('holdfast');
-const queue = new one.Queue('both', { connection: 'memory:' });
-const worker = new two.Worker('both', async () => {
+const queue = new one.default.Queue('both', { connection: 'memory:' });
+const worker = new two.default.Worker('both', async () => {
   throw new one.UnrecoverableError('unrecoverable');
 }, { connection: 'memory:' });
 const failed = new Promise((resolve) => worker.on('failed', (_job, error) => resolve(error.message)));
@@ -149,7 +149,7 @@ await Promise.all([worker, queue, ...workers].map((each) => each.close()));
 console.log(JSON.stringify({ others, value, threads: threads.length }));
 `;
 
-export const TYPES = `import { HoldfastError, Queue, Worker, type ErrorCode, type Job, type Processor, type QueueListener, type WorkerOptions } from 'holdfast';
+export const TYPES = `import holdfast, { HoldfastError, Queue, Worker, type ErrorCode, type Job, type Processor, type QueueListener, type WorkerOptions } from 'holdfast';
 import * as testing from 'holdfast/testing';
 
 interface Mail { to: string }
@@ -160,6 +160,7 @@ export const worker = new Worker<Mail, string>('mail', async (job, token, signal
   signal?.throwIfAborted();
   return to + (token ?? '');
 });
+export const named: Queue<Mail> = new holdfast.Queue<Mail>('mail', { connection: 'sqlite:jobs.db' });
 export async function add(): Promise<Job<Mail>> {
   // @ts-expect-error: the data has no such field
   await queue.add('welcome', { nobody: 1 });

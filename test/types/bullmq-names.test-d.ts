@@ -1,11 +1,11 @@
 // Compiled, never run: names and forms that programs written for BullMQ use, generic wrappers, and maps of handlers.
-import {
+import holdfast, {
   type BaseJobOptions,
   type BulkJobOptions,
   type ConnectionOptions,
   type DeduplicationOptions,
   type GetNextJobOptions,
-  type Job,
+  Job,
   type JobOf,
   type JobSchedulerJson,
   type JobSchedulerTemplateOptions,
@@ -22,6 +22,8 @@ import {
   type QueueListener,
   type QueueOptions,
   type RateLimiterOptions,
+  type RedisClient,
+  RedisConnection,
   type RedisOptions,
   type RepeatableJob,
   type RepeatOptions,
@@ -31,6 +33,7 @@ import {
   type WorkerListener,
   type WorkerOptions,
 } from '../../src/index.js';
+import type { Redis } from 'ioredis';
 import type { Any } from '../../src/job/typing.js';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -217,3 +220,16 @@ holds<Equal<typeof failing.deferredFailure, string | undefined>>();
 someWorker.on('ioredis:close', () => undefined);
 new Queue('q').on('ioredis:close', () => undefined);
 new QueueEvents('q').on('ioredis:close', () => undefined);
+const client: RedisClient = await queue.client;
+await client.set('key', 'value');
+const shared: Redis = await new RedisConnection({ host: 'localhost' }, { blocking: false }).client;
+const asClient: RedisClient = shared;
+void asClient;
+class OwnConnection extends RedisConnection {}
+await new OwnConnection().close();
+const unadded: Job<Mail> = new Job<Mail>(queue, 'mail', { to: 'a' }, { attempts: 3 }, 'id');
+void unadded;
+// @ts-expect-error the data has another type
+new Job<Mail>(queue, 'mail', { nobody: 1 });
+new holdfast.Queue<Mail>('q');
+holds<Equal<typeof holdfast.Worker, typeof Worker>>();

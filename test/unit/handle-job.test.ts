@@ -53,6 +53,16 @@ describe('a job handle shows its job', () => {
     expect(job.lock).toMatchObject({ held: true, token: job.token, fence: expect.any(Number) });
   });
 
+  test('that was not added', async () => {
+    const job = new Job(queue, 'welcome', { to: 'a' }, { delay: 50, priority: 3, attempts: 2 }, 'mine');
+    expect(job).toMatchObject({ id: 'mine', name: 'welcome', queueName: 'mail', data: { to: 'a' }, delay: 50, priority: 3 });
+    expect(job.opts).toEqual({ delay: 50, priority: 3, attempts: 2 });
+    expect([await job.getState(), await queue.count()]).toEqual(['unknown', 0]);
+    expect(new Job(queue, 'welcome', {}, { jobId: 'other' }).id).toBe('other');
+    expect(() => new Job(queue, 'welcome', {}, { delay: -1 })).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }));
+    expect(() => new Job(queue, 'welcome', () => 1)).toThrow(expect.objectContaining({ code: 'INVALID_PAYLOAD' }));
+  });
+
   test('with data that is decoded once, so that changes of a handler stay', async () => {
     const job = await queue.add('welcome', { list: [1] });
     (job.data as { list: number[] }).list.push(2);

@@ -60,6 +60,8 @@ export interface Store
   readonly capabilities: Capabilities;
   /** The library that talks to the engine, for `health()`: undefined where there is none, or before `open` has chosen it. */
   readonly driver?: string | undefined;
+  /** The client that talks to the engine, for commands of the user; undefined where programs expect none, or while it is not connected. */
+  readonly client?: object | undefined;
   /** How a thread reopens this store, as plain data; undefined when only this process can reach it. */
   describe(): StoreDescriptor | undefined;
   /** Connects, creates or migrates. Idempotent; every other verb may be called only after it. */

@@ -45,6 +45,10 @@ export class RedisStore extends Door<Parts> {
     return { engine: 'redis', options: threadOptions(this.#options) };
   }
 
+  get client(): object | undefined {
+    return this.#parts.link.client;
+  }
+
   /** Version and settings of the server, as read when the store last connected; undefined before. */
   get server(): Server | undefined {
     return this.#parts.server;
