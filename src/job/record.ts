@@ -85,6 +85,8 @@ export interface NewJob {
   deduplication?: Deduplication;
   /** Only in a slot of `schedule`: the schedule whose next job this is. */
   scheduleId?: string;
+  /** The schedule that the job was made from by hand. It becomes the `scheduleId` of the record, but the job is not the next job. */
+  triggeredBy?: string;
   /** The queue of the job, if it is not the one that the call names. Then the id is given. */
   queue?: string;
   parents?: ParentLink[];

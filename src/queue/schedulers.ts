@@ -121,7 +121,8 @@ export class Schedulers {
     const { found, record } = await this.#known(id);
     const { name, data, opts } = readSpec(record.spec);
     const now = Math.floor(found.now);
-    return this.#options.add({ ...newJob(name, data, opts, JSON.stringify(opts), now), delayMs: 0, timestamp: now });
+    const job = newJob(name, data, opts, JSON.stringify(opts), now);
+    return this.#options.add({ ...job, delayMs: 0, timestamp: now, triggeredBy: id });
   }
 
   /** Returns the next `count` slots of a schedule, in epoch ms, the slot of the next job first; of a paused one, as if it were resumed now. */

@@ -66,12 +66,14 @@ export function extrasOf(job: NewJob): string | null {
 /** Returns the fields of the record that the extras of a new job hold; null if there are none. */
 export function extraFieldsOf({
   deduplication,
-  scheduleId,
+  scheduleId: isNextOf,
+  triggeredBy,
   group,
   parents,
   deadLetter,
   origin,
 }: NewJob): Partial<JobRecord> | null {
+  const scheduleId = isNextOf ?? triggeredBy;
   const isPlain = deduplication === undefined && scheduleId === undefined && group === undefined;
   if (isPlain && parents === undefined && deadLetter === undefined && origin === undefined) return null;
   const fields: Partial<JobRecord> = {};

@@ -267,7 +267,8 @@ describe('Schedulers', () => {
     clock.advance(5 * MINUTE);
     expect((await queue.resumeJobScheduler('a'))?.id).toBe(`repeat:a:${began + 5 * MINUTE}`);
     const triggered = await queue.triggerJobScheduler('b');
-    expect([triggered.name, triggered.data]).toEqual(['night', { x: 1 }]);
+    expect([triggered.name, triggered.data, triggered.repeatJobKey]).toEqual(['night', { x: 1 }, 'b']);
+    expect((await queue.getJob(triggered.id))?.repeatJobKey).toBe('b');
     const next = await queue.getJob(`repeat:b:${began + DAY}`);
     await expect(next?.remove()).rejects.toThrow('belongs to a job scheduler and cannot be removed directly');
     expect(await queue.remove(`repeat:b:${began + DAY}`)).toBe(0);

@@ -13,17 +13,22 @@ export async function add(parts: Parts, queue: string, jobs: NewJob[], { caller,
   // Most calls need only the texts. Two arguments less for each job save measurable time in the client and in Redis.
   if (jobs.every(isBare)) for (const job of jobs) args.push(jobText(job));
   else {
-    const isMarked = jobs.some((job) => marksOf(job) !== 0);
+    const anyMarked = jobs.some(isMarkedJob);
     for (const job of jobs) {
       args.push(job.id ?? '', flagsOf(job), jobText(job));
-      if (isMarked) args.push(extraText(job), modeOf(job.deduplication));
+      if (anyMarked) args.push(extraText(job), modeOf(job.deduplication));
     }
   }
   return readAdded(parts, queue, String(await parts.run('add', queue, args)));
 }
 
 function isBare(job: NewJob): boolean {
-  return job.id === undefined && marksOf(job) === 0 && flagsOf(job) === '';
+  return job.id === undefined && !isMarkedJob(job) && flagsOf(job) === '';
+}
+
+/** A job that was triggered has no mark, but a schedule in its extras. */
+function isMarkedJob(job: NewJob): boolean {
+  return marksOf(job) !== 0 || job.triggeredBy !== undefined;
 }
 
 /** Returns the flags of lua/add.lua; '' for a job without priority, delay, lifo, lock key and group. */

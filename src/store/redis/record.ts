@@ -30,8 +30,8 @@ export function jobText({ timestamp, name, opts, data }: NewJob): string {
 
 /** Returns the marks and extras of a job as lua/shared/deduplication.lua stores them; '' for a plain job. */
 export function extraText(job: NewJob): string {
-  const marks = marksOf(job);
-  return marks === 0 ? '' : `${marks},${extrasOf(job) ?? '{}'}`;
+  const [marks, extras] = [marksOf(job), extrasOf(job)];
+  return marks === 0 && extras === null ? '' : `${marks},${extras ?? '{}'}`;
 }
 
 /** The number of fields of a job text. */

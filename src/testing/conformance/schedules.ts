@@ -9,7 +9,7 @@ import type {
   Slot,
 } from '../../store/contract/index.js';
 import { between, only, sorted } from './expect.js';
-import { newJob } from './samples.js';
+import { completed, newJob } from './samples.js';
 import type { Scene } from './scene.js';
 import type { Body, Test } from './suite.js';
 
@@ -92,6 +92,7 @@ export function ruled(test: Test): (title: string, body: Body) => void {
 export function scheduling(test: Test): void {
   puts(ruled(test));
   replacing(ruled(test), ruled(test.needs('changing')));
+  triggers(ruled(test));
   advances(ruled(test));
   pauses(ruled(test));
   removals(ruled(test));
@@ -231,6 +232,24 @@ function replacing(test: (title: string, body: Body) => void, changing: (title: 
     assert.equal((await recordOf(scene)).version, version);
     await done(scene, putOf({ version, next: slot(2) }));
     assert.deepEqual(await scene.list('waiting'), [jobId(2)]);
+  });
+}
+
+function triggers(test: (title: string, body: Body) => void): void {
+  test('a job that was triggered names its schedule, which its claim and its end leave as it is', async (scene) => {
+    const record = await done(scene, putOf({ next: slot(1, { dueInMs: scene.ms(1_000) }) }));
+    await scene.addOne({ id: 'by-hand', triggeredBy: ID });
+    await scene.addOne({ id: 'urgent', triggeredBy: ID, priority: 3 });
+    assert.equal((await scene.job('by-hand')).scheduleId, ID);
+    const session = await scene.session();
+    const first = await scene.claimOne(session);
+    const second = await scene.claimOne(session);
+    assert.deepEqual([first.id, first.scheduleId, first.debt], ['by-hand', ID, undefined]);
+    assert.deepEqual([second.id, second.scheduleId, second.debt], ['urgent', ID, undefined]);
+    const outcomes = [first, second].map((job) => completed(job));
+    assert.deepEqual((await scene.store.settle(scene.queue, outcomes)).results, ['done', 'done']);
+    assert.deepEqual([(await scene.job('by-hand')).scheduleId, (await scene.job('urgent')).scheduleId], [ID, ID]);
+    assert.deepEqual(await recordOf(scene), record);
   });
 }
 
