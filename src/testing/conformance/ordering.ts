@@ -104,6 +104,15 @@ export function ordering(test: Test): void {
     assert.deepEqual(await scene.order(), ['sooner', 'later']);
   });
 
+  test('a due job enters waiting with the next claim, behind jobs that were added or retried before it', async (scene) => {
+    await scene.add({ id: 'fails' }, { id: 'due', delayMs: scene.ms(1) });
+    const failing = await scene.claimOne(await scene.session());
+    await scene.pass(2);
+    await scene.finish(retried(failing));
+    await scene.add({ id: 'new' });
+    assert.deepEqual(await scene.order(), ['fails', 'new', 'due']);
+  });
+
   test('a delayed job keeps its priority when it falls due', async (scene) => {
     await scene.add({ id: 'urgent', priority: 1, delayMs: scene.ms(1) }, { id: 'idle', priority: 9 });
     await scene.pass(2);
