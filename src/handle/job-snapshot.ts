@@ -111,6 +111,8 @@ export class JobSnapshot implements PayloadReader {
 
   #whyLost(): string {
     if (this.isCutShort) return 'its worker gave this run up, because its time limit was over or the worker was closed';
+    if (this.token === undefined)
+      return 'the token does not hold its lock. A name that was given to getNextJob is known in its own process alone: elsewhere, pass job.lock.token of the job that it returned. If the lock was lost, another worker may be running the job';
     return this.ended ? 'this run of it has ended already' : 'its lock is no longer ours, and another worker may be running it';
   }
 

@@ -126,10 +126,20 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
       const parts = await start();
       const worker = kept(new Worker(parts.name, undefined, { connection: parts.connection }));
       const { id } = await parts.queue.add('by hand', {});
-      await worker.getNextJob('mine');
+      const job = await worker.getNextJob('mine');
       const loaded = async (from: Queue | Worker): Promise<Job> => (await Job.fromId(from, id)) as Job;
-      return { ...parts, worker, id, loaded };
+      return { ...parts, worker, job, id, loaded };
     }
+
+    test('is refused under a name that this process does not know, and completes with the token of its lock', async () => {
+      const { queue, loaded, job: held } = await taken();
+      const job = await loaded(queue);
+      const message = expect.stringMatching(/known in its own process alone: elsewhere, pass job\.lock\.token/);
+      await expect(job.moveToCompleted('done', 'of another process')).rejects.toMatchObject({ code: 'LOCK_LOST', message });
+      expect(await job.isActive()).toBe(true);
+      await job.moveToCompleted('done', held?.lock.token);
+      expect(await job.isCompleted()).toBe(true);
+    });
 
     test.each(['queue', 'worker'] as const)('completes through the %s with that token', async (from) => {
       const parts = await taken();
