@@ -26,8 +26,8 @@ export const FAMILIES = [
   {
     name: 'memory: a new parent of a job that runs is told that it has ended',
     file: FAMILY,
-    find: 'if (known !== undefined && job.finishedOn !== undefined) tellEnd',
-    replace: 'if (known !== undefined) tellEnd',
+    find: 'if (job.finishedOn === undefined) return;',
+    replace: '',
     ...store,
   },
   {
@@ -47,8 +47,8 @@ export const FAMILIES = [
   {
     name: 'memory: a parent stands twice in a child that is added twice',
     file: FAMILY,
-    find: 'if (!parents.some((known) => isSameJob(known, parent))) setParents',
-    replace: 'setParents',
+    find: 'if (!known.has(refKey(parent))) all.push',
+    replace: 'all.push',
     ...store,
   },
   {
@@ -159,17 +159,16 @@ export const FAMILIES = [
   {
     name: 'memory: the same parent counts as another one',
     file: ADD,
-    find: 'parentsOf(known).filter((parent) => !parents.some((given) => isSameJob(given, parent)))',
-    replace:
-      'parentsOf(known).filter((parent) => !parents.some((given) => isSameJob(given, parent) && given.onFailure !== undefined))',
+    find: 'const given = new Set(parents.map(refKey));',
+    replace: 'const given = new Set(parents.filter(({ onFailure }) => onFailure !== undefined).map(refKey));',
     ...store,
   },
   {
     name: 'memory: an adopted job tells its end before the last link exists',
     file: ADD,
-    find: 'const linked = (job.parents ?? []).filter((parent) => link(target, stored, parent));',
+    find: 'const linked = parents.filter((parent) => link(target, stored, parent));',
     replace:
-      'const linked = (job.parents ?? []).filter((parent) => link(target, stored, parent));\n    for (const parent of linked) tellNewParent(target, stored, parent, now);',
+      'const linked = parents.filter((parent) => link(target, stored, parent));\n    tellNewParents(target, stored, linked, now);',
     ...store,
   },
   {

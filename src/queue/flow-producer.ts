@@ -9,6 +9,7 @@ import { checkGivenId, queueNames, queueNamesOf } from '../job/names.js';
 import { checkInteger, invalidOption } from '../runtime/check.js';
 import { ClosingEmitter } from '../runtime/emitter.js';
 import { checkTelemetry, SpanKind, Tracing } from '../runtime/telemetry.js';
+import { Turns } from '../runtime/turns.js';
 import type { JobRecord, NewJob } from '../job/record.js';
 import { readLinks } from '../handle/read-links.js';
 import type { AddReply, Store } from '../store/contract/index.js';
@@ -31,6 +32,11 @@ import {
 } from './flow-options.js';
 import { checkTransaction } from './queue-options.js';
 
+/** A flow of more jobs is sent to the store in a turn of its own. */
+const MANY = 1_000;
+/** Children that `getFlow` reads at once. */
+const READ_AT_ONCE = 100;
+
 export interface FlowProducerEvents {
   error: [error: Error];
   /** An add was acknowledged again, after an outage that was emitted as `error`. `outageMs`: its length. */
@@ -42,6 +48,8 @@ export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvent
   readonly #access: StoreAccess;
   readonly #batcher: AddBatcher;
   readonly #tracing: Tracing | undefined;
+  /** The adds under way. A large one prepares its jobs in several turns of the event loop before the batcher knows of it. */
+  readonly #adds = new Set<Promise<unknown>>();
 
   constructor(opts: FlowProducerOptions = {}) {
     super();
@@ -72,7 +80,7 @@ export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvent
   add(flow: FlowJob, opts: FlowOptions = {}): Promise<JobNode> {
     return this.#traced('addFlow', nameOf(flow), async (metadata) => {
       const drafts = this.#drafts(opts, metadata);
-      const root = drafts.tree(flow);
+      const root = await drafts.tree(flow);
       return this.#nodeOf(root, await this.#store(drafts.nodes, checkTransaction(opts.transaction)));
     });
   }
@@ -81,13 +89,14 @@ export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvent
   async addBulk(flows: FlowJob[], opts: FlowOptions = {}): Promise<JobNode[]> {
     if (!Array.isArray(flows)) throw invalidOption('flows', flows, 'a list of flows');
     return this.#traced('addBulkFlows', String(flows.length), async (metadata) => {
-      const checked = flows.map((flow) => {
+      const checked: { root: DraftNode; nodes: DraftNode[] }[] = [];
+      for (const flow of flows) {
         const drafts = this.#drafts(opts, metadata);
-        return { root: drafts.tree(flow), nodes: drafts.nodes };
-      });
+        checked.push({ root: await drafts.tree(flow), nodes: drafts.nodes });
+      }
       const transaction = checkTransaction(opts.transaction);
       const added: JobNode[] = [];
-      for (const { root, nodes } of checked) added.push(this.#nodeOf(root, await this.#store(nodes, transaction)));
+      for (const { root, nodes } of checked) added.push(await this.#nodeOf(root, await this.#store(nodes, transaction)));
       return added;
     });
   }
@@ -96,10 +105,16 @@ export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvent
   addGraph<Name extends string>(graph: FlowGraph<Name>, opts: FlowOptions = {}): Promise<Record<Name, Job>> {
     return this.#traced('addGraph', '', async (metadata) => {
       const drafts = this.#drafts(opts, metadata);
-      const named = drafts.graph(graph);
+      const named = await drafts.graph(graph);
       if (named.size === 0) return {} as Record<Name, Job>;
       const known = await this.#store(drafts.nodes, checkTransaction(opts.transaction));
-      return Object.fromEntries([...named].map(([name, node]) => [name, this.#handle(node, known)])) as Record<Name, Job>;
+      const turns = new Turns();
+      const jobs: [string, Job][] = [];
+      for (const [name, node] of named) {
+        if (turns.isOver) await turns.next();
+        jobs.push([name, this.#handle(node, known)]);
+      }
+      return Object.fromEntries(jobs) as Record<Name, Job>;
     });
   }
 
@@ -119,7 +134,10 @@ export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvent
 
   /** Waits for the adds under way. */
   close(): Promise<void> {
-    return this.#access.close(() => this.#batcher.close());
+    return this.#access.close(async () => {
+      await Promise.allSettled(this.#adds);
+      await this.#batcher.close();
+    });
   }
 
   disconnect(): Promise<void> {
@@ -133,6 +151,16 @@ export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvent
   }
 
   async #traced<V>(operation: string, destination: string, work: (metadata: string | undefined) => Promise<V>): Promise<V> {
+    const add = this.#inSpan(operation, destination, work);
+    this.#adds.add(add);
+    try {
+      return await add;
+    } finally {
+      this.#adds.delete(add);
+    }
+  }
+
+  async #inSpan<V>(operation: string, destination: string, work: (metadata: string | undefined) => Promise<V>): Promise<V> {
     const tracing = this.#tracing;
     if (tracing === undefined) return work(undefined);
     const open = tracing.open(SpanKind.PRODUCER, operation, destination);
@@ -146,6 +174,8 @@ export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvent
     const alone = isAlone(nodes);
     const jobs = nodes.map(({ job }) => (alone ? ownJob(job) : job));
     checkBytes(jobs);
+    // A store in this process adds all of it in one turn of the event loop.
+    if (jobs.length > MANY) await new Turns().next();
     const replies = checkAdded(jobs, await this.#batcher.addFamily(jobs, queue, transaction));
     const known = new Map<DraftNode, JobRecord>();
     for (const [index, node] of nodes.entries()) {
@@ -162,10 +192,12 @@ export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvent
     return (await found.catch(() => undefined))?.jobs[0] ?? recordOf(job, id);
   }
 
-  #nodeOf(node: DraftNode, known: Map<DraftNode, JobRecord>): JobNode {
+  async #nodeOf(node: DraftNode, known: Map<DraftNode, JobRecord>): Promise<JobNode> {
+    const turns = new Turns();
     const made = new Map<DraftNode, JobNode>();
     const steps = [node];
     for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
+      if (turns.isOver) await turns.next();
       made.set(step, { job: this.#handle(step, known) });
       steps.push(...(step.children ?? []));
     }
@@ -189,11 +221,18 @@ export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvent
 
   async #readNode(store: Store, queue: string, record: JobRecord, depth: number, maxChildren: number): Promise<JobNode> {
     const node: JobNode = { job: new Job(this.#contextOf(queue), record) };
+    const turns = new Turns();
     if (depth <= 1) return node;
     const links = await readLinks(store, queue, record.id, [...LINK_STATES], maxChildren);
     if (links.length === 0) return node;
-    const children = await Promise.all(links.map(({ child }) => this.#read(store, child, depth - 1, maxChildren)));
-    node.children = children.filter((child) => child !== undefined);
+    node.children = [];
+    for (let first = 0; first < links.length; first += READ_AT_ONCE) {
+      const part = links.slice(first, first + READ_AT_ONCE);
+      const children = await Promise.all(part.map(({ child }) => this.#read(store, child, depth - 1, maxChildren)));
+      for (const child of children) if (child !== undefined) node.children.push(child);
+      // A store in this process may reply in the same turn of the event loop.
+      if (turns.isOver) await turns.next();
+    }
     return node;
   }
 

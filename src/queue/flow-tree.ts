@@ -6,6 +6,7 @@ import { type JobRef, type ParentLink, refKey } from '../job/family.js';
 import { type QueueNames, queueNames } from '../job/names.js';
 import type { NewJob } from '../job/record.js';
 import { invalidOption } from '../runtime/check.js';
+import { Turns } from '../runtime/turns.js';
 import { Drafts } from './draft.js';
 import { withContext } from './traced-add.js';
 import {
@@ -37,6 +38,7 @@ export class FlowDrafts {
   readonly #metadata: string | undefined;
   readonly #drafts = new Map<string, Drafts>();
   readonly #seen = new Map<string, string>();
+  readonly #turns = new Turns();
 
   /** `metadata`: the telemetry context that jobs without one of their own carry. */
   constructor(prefix: string | undefined, options: FlowOptions, metadata?: string) {
@@ -46,7 +48,7 @@ export class FlowDrafts {
   }
 
   /** Adds a tree, and returns its root. Walks without recursion: a tree may be deep. */
-  tree(flow: FlowJob): DraftNode {
+  async tree(flow: FlowJob): Promise<DraftNode> {
     const ancestors = new Set<unknown>();
     const root: { node?: DraftNode } = {};
     type Step = { flow: FlowJob; path: string; parent: DraftNode | undefined; depth: number } | { leave: unknown };
@@ -56,6 +58,7 @@ export class FlowDrafts {
         ancestors.delete(step.leave);
         continue;
       }
+      if (this.#turns.isOver) await this.#turns.next();
       const { flow: given, path, parent, depth } = step;
       if (ancestors.has(given)) throw invalidFlow(`${path} is a job that stands above itself: a flow cannot have a cycle.`);
       if (depth > MAX_DEPTH)
@@ -73,7 +76,7 @@ export class FlowDrafts {
   }
 
   /** Adds a graph. Returns its nodes by their names. */
-  graph(given: FlowGraph): Map<string, DraftNode> {
+  async graph(given: FlowGraph): Promise<Map<string, DraftNode>> {
     const { nodes, edges } = GRAPH_NAMES.checked(given);
     if (typeof nodes !== 'object' || nodes === null || Array.isArray(nodes))
       throw invalidOption('nodes', nodes, 'jobs by their names');
@@ -84,6 +87,7 @@ export class FlowDrafts {
     const waiting = new Set(edges.map(([, after]) => after));
     const made = new Map<string, DraftNode>();
     for (const name of parentsFirst(named, parents)) {
+      if (this.#turns.isOver) await this.#turns.next();
       const above = (parents.get(name) ?? []).map((parent) => refOf(made.get(parent) as DraftNode));
       const node = named.get(name) as GraphNode;
       if (typeof node !== 'object' || node === null)

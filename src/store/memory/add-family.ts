@@ -1,8 +1,8 @@
 // Adds jobs with parents or children, in any queues, as a whole or not at all.
-import { isSameJob, type JobRef, refKey } from '../../job/family.js';
+import { type JobRef, refKey } from '../../job/family.js';
 import type { NewJob } from '../../job/record.js';
 import type { AddReply } from '../contract/index.js';
-import { link, parentsOf, releaseIfNone, tellNewParent } from './family.js';
+import { adopt, link, parentsOf, releaseIfNone, tellNewParents } from './family.js';
 import { enter, nextId } from './state/enter.js';
 import type { QueueState, StoredJob } from './state/queue-state.js';
 
@@ -22,12 +22,14 @@ export function addFamily(queue: QueueState, jobs: NewJob[], now: number): AddRe
     const known = target.jobs.get(id);
     if (known !== undefined) target.log.record('duplicated', id);
     const stored = known ?? enter(target, id, job, now);
-    const linked = (job.parents ?? []).filter((parent) => link(target, stored, parent));
+    const parents = job.parents ?? [];
+    if (known !== undefined) adopt(known, parents);
+    const linked = parents.filter((parent) => link(target, stored, parent));
     added.push([target, stored, linked]);
     return { id, status: known === undefined ? 'added' : 'duplicate' };
   });
   // A child that has ended must not release a parent whose other children come later in the call.
-  for (const [target, job, linked] of added) for (const parent of linked) tellNewParent(target, job, parent, now);
+  for (const [target, job, linked] of added) tellNewParents(target, job, linked, now);
   for (const [target, job] of added) releaseIfNone(target, job, now);
   return replies;
 }
@@ -47,7 +49,8 @@ function refusalsOf(queue: QueueState, jobs: NewJob[]): ('noParent' | 'otherPare
     before.add(refKey({ queue: target.name, id }));
     const known = target.jobs.get(id);
     if (known === undefined || parents.length === 0 || shares === true) return undefined;
-    const others = parentsOf(known).filter((parent) => !parents.some((given) => isSameJob(given, parent)));
+    const given = new Set(parents.map(refKey));
+    const others = parentsOf(known).filter((parent) => !given.has(refKey(parent)));
     return others.some(exists) ? 'otherParent' : undefined;
   });
 }

@@ -1,6 +1,14 @@
 // Families of the memory store: what the end of a child means for its parents, and what the removal of a parent means for its children.
 // All queues are in one place, so a message takes effect in the step that sends it: there is no outbox.
-import { type Instruction, isSameJob, type JobRef, ON_COMPLETION, ON_REMOVAL, type ParentLink } from '../../job/family.js';
+import {
+  type Instruction,
+  isSameJob,
+  type JobRef,
+  ON_COMPLETION,
+  ON_REMOVAL,
+  type ParentLink,
+  refKey,
+} from '../../job/family.js';
 import { MARK } from '../marks.js';
 import { FROM, putDelayed, putWaiting } from './state/moves.js';
 import { leave } from './state/out.js';
@@ -18,10 +26,11 @@ export function childEnded(queue: QueueState, job: StoredJob, now: number): void
   for (const parent of parentsOf(job)) tellEnd(queue, job, parent, now);
 }
 
-/** Notifies a new parent of the end of a job, if it has ended. Its other parents know. */
-export function tellNewParent(queue: QueueState, job: StoredJob, parent: JobRef, now: number): void {
-  const known = parentsOf(job).find((one) => isSameJob(one, parent));
-  if (known !== undefined && job.finishedOn !== undefined) tellEnd(queue, job, known, now);
+/** Notifies new parents of the end of a job, if it has ended. Its other parents know. */
+export function tellNewParents(queue: QueueState, job: StoredJob, parents: JobRef[], now: number): void {
+  if (job.finishedOn === undefined) return;
+  const added = new Set(parents.map(refKey));
+  for (const parent of parentsOf(job)) if (added.has(refKey(parent))) tellEnd(queue, job, parent, now);
 }
 
 function tellEnd(queue: QueueState, job: StoredJob, parent: ParentLink, now: number): void {
@@ -46,11 +55,20 @@ export function childReopened(queue: QueueState, job: StoredJob): void {
   }
 }
 
-/** Makes `parent` a parent of a job that is in the store. Returns false if they have a link, which stays as it is. */
-export function link(queue: QueueState, job: StoredJob, parent: ParentLink): boolean {
+/** Gives parents to a job that is in the store. */
+export function adopt(job: StoredJob, parents: ParentLink[]): void {
+  const all = [...parentsOf(job)];
+  const known = new Set(all.map(refKey));
+  for (const parent of parents) {
+    if (!known.has(refKey(parent))) all.push({ ...parent });
+    known.add(refKey(parent));
+  }
+  if (all.length > parentsOf(job).length) setParents(job, all);
+}
+
+/** Makes the link of a parent to its child. Returns false if they have one, which stays as it is. */
+export function link(queue: QueueState, job: StoredJob, parent: JobRef): boolean {
   const child = refOf(queue, job);
-  const parents = parentsOf(job);
-  if (!parents.some((known) => isSameJob(known, parent))) setParents(job, [...parents, { ...parent }]);
   const family = queue.peer(parent.queue);
   const links = family.linksOf(parent.id);
   if (links.get(child) !== undefined) return false;

@@ -3,7 +3,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type JobRef, type ParentLink, refKey } from '../../job/family.js';
 import type { NewJob } from '../../job/record.js';
-import { setImmediate } from '../../runtime/timers.js';
+import { Turns } from '../../runtime/turns.js';
 import type { AddReply, Call } from '../contract/index.js';
 import { readExtras } from '../marks.js';
 import { flagsOf, readAdded } from './add.js';
@@ -14,8 +14,6 @@ import type { Pair, Routes } from './state/relays.js';
 
 /** Steps that one script takes. The queue sends the rest to itself. */
 const STEPS_AT_ONCE = 100;
-/** A family of more steps lets others use the event loop between the parts of the work on it. */
-const PAUSED_FROM = 1_000;
 /** Jobs that one script looks for. */
 const FOUND_AT_ONCE = 500;
 const LINK = 'k';
@@ -56,13 +54,14 @@ export function isOfFamily({ queue, parents, waitsForChildren }: NewJob): boolea
 }
 
 export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]> {
-  const members = membersOf(queue, jobs);
-  const known = new Known(parts);
-  const allSteps = stepsOf(members);
-  // Each part of the work on a large family takes its own turn of the event loop.
+  const turns = new Turns();
   const pause = async (): Promise<void> => {
-    if (allSteps.length > PAUSED_FROM) await new Promise((resolve) => setImmediate(resolve));
+    if (turns.isOver) await turns.next();
   };
+  const members = membersOf(queue, jobs);
+  await pause();
+  const known = new Known(parts);
+  const allSteps = await stepsOf(members, turns);
   await pause();
   const [first = { steps: [], sends: [] }, ...rest] = planOf(queue, allSteps);
   first.sends.push([queue, rest]);
@@ -153,10 +152,12 @@ function outerParents(members: Member[]): JobRef[] {
  * Returns the steps of all jobs: the links of a job, then the job. The links of a job with several parents follow these at once: a parent
  * whose links come in a later bite has to be held.
  */
-function stepsOf(members: Member[]): Step[] {
+async function stepsOf(members: Member[], turns: Turns): Promise<Step[]> {
   const bond = randomBytes(9).toString('base64url');
   const before = new Map<string, Step[]>();
-  const lists = members.map((member, index) => {
+  const lists: Step[][] = [];
+  for (const [index, member] of members.entries()) {
+    if (turns.isOver) await turns.next();
     const { ref, job, parents, hasId } = member;
     const id = hasId ? ref.id : '';
     const list: Step[] = [];
@@ -175,8 +176,8 @@ function stepsOf(members: Member[]): Step[] {
     const texts = ['e', id, flagsOf(job), jobText(job), extraText(withBonds(job, bond)), ''];
     list.push({ queue: ref.queue, needs: links.map(({ gives }) => gives), gives: refKey(ref), texts, isNow: !hasId, member });
     if (!before.has(refKey(ref))) before.set(refKey(ref), list);
-    return list;
-  });
+    lists.push(list);
+  }
   return lists.flat();
 }
 
