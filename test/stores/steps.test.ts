@@ -5,6 +5,7 @@ import type { StepContext } from '../../src/handle/steps.js';
 import { DelayedError } from '../../src/job/signals.js';
 import { Queue } from '../../src/queue/queue.js';
 import { FaultyStore } from '../../src/testing/faulty-store.js';
+import { newSession } from '../../src/testing/conformance/samples.js';
 import { interruptAfterStep } from '../../src/testing/interrupt.js';
 import { Worker } from '../../src/worker/worker.js';
 import { ENGINES, type Engine, scene } from '../support/scenes/faulty-scene.js';
@@ -294,6 +295,21 @@ describe.each(ENGINES)('steps on %s', (engine: Engine) => {
     expect(order).toEqual(['long begins', 'short begins', 'short ends', 'long begins', 'long ends']);
     expect([attemptsMade, attemptsStarted, stalledCounter]).toEqual([1, 2, 0]);
     expect(await long.steps()).toEqual([{ name: 'nap', kind: 'sleep' }]);
+  });
+
+  test('sleep sets the count of stalls to 0', async () => {
+    const { connection, name, queue, work, ended } = await start();
+    const job = await queue.add('tour', {});
+    const session = newSession(name, 60_000, {});
+    await connection.openSession(session);
+    await connection.claim(name, { session: session.id, seq: 1, count: 1, timedMs: 1 });
+    await until('the sweep to find the stall', async () => (await connection.sweep(name, 10)).stalled.length === 1);
+    const stalls: number[] = [];
+    work(async (running) => {
+      stalls.push(running.stalledCounter);
+      await running.sleep('nap', 1);
+    });
+    expect([(await ended(job)).stalledCounter, stalls]).toEqual([0, [1, 0]]);
   });
 
   test('S8-7 waitFor frees its slot until the signal comes, and returns the data', async () => {

@@ -62,6 +62,33 @@ export function deadLetters(test: Test): void {
     assert.deepEqual(await letters.list('waiting'), [`${scene.queue}:a:${job.fence}`]);
   });
 
+  letterTest('each run that a sweep fails sends one letter, however often stores sweep', async (family, scene, letters) => {
+    await scene.add({ id: 'a', deadLetter: letters.queue });
+    const first = await stallForGood(family, scene);
+    assert.deepEqual(await letters.list('waiting'), [first]);
+    await scene.store.change(scene.queue, ['a'], retryFrom('failed'));
+    const second = await stallForGood(family, scene);
+    assert.deepEqual((await letters.list('waiting')).toSorted(), [first, second].toSorted());
+    assert.notEqual(first, second);
+  });
+
+  testOf(test.needs('keeping'))(
+    'a stalled job that is sent back sends a letter of a new id at its next stall, and sweeps send no other',
+    async (family, scene, letters) => {
+      await scene.add({ id: 'a', opts: '{"removeOnFail":true}', deadLetter: letters.queue });
+      const sent = new Set<string>();
+      for (let round = 0; round < 3; round += 1) {
+        const id = await stallForGood(family, scene);
+        assert.deepEqual(await letters.list('waiting'), [id]);
+        sent.add(id);
+        await letters.store.change(letters.queue, [id], { kind: 'send', to: scene.queue });
+        await family.relay();
+        assert.deepEqual([await letters.list('waiting'), await scene.list('waiting')], [[], ['a']]);
+      }
+      assert.equal(sent.size, 3);
+    },
+  );
+
   letterTest('a job that completes, is retried or has lost its lock sends no letter', async (family, scene, letters) => {
     await scene.add({ id: 'a', deadLetter: letters.queue });
     await scene.finish(retried(await family.claim(scene, 'a')));
@@ -142,4 +169,19 @@ export function deadLetters(test: Test): void {
     const reply = await letters.store.change(letters.queue, [id], { kind: 'send', to: scene.queue });
     assert.deepEqual(reply.others, [{ jobId: id, status: 'locked' }]);
   });
+}
+
+/** Lets a run of the job `a` stall over the limit, and sweeps several times, also at once. Returns the id that its letter must have. */
+async function stallForGood(family: FamilyScene, scene: Scene): Promise<string> {
+  const { fence } = await scene.claimOne(await scene.briefSession({ maxStalls: 0 }), { jobIds: ['a'] });
+  await scene.perish();
+  const found = [...(await Promise.all([scene.sweep(), scene.sweep()])), await scene.sweep()];
+  assert.deepEqual(
+    found.flatMap(({ failed }) => failed),
+    ['a'],
+  );
+  await family.relay();
+  await scene.sweep();
+  await family.relay();
+  return `${scene.queue}:a:${fence}`;
 }
