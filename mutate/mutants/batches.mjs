@@ -3,6 +3,7 @@ import { inFile, stores, unit } from './tests.mjs';
 
 const batches = { tests: ['test/acceptance/batches.test.ts', ...stores('batches')], only: 'on memory|a batch|batch is' };
 const slots = { tests: unit('batch-slots') };
+const begins = { tests: unit('batch-runner'), only: undefined };
 const ahead = { tests: unit('prefetch-buffer', 'prefetch') };
 
 export const BATCHES = [
@@ -45,13 +46,14 @@ export const BATCHES = [
     'src/worker/batch-runner.ts',
     batches,
     ['a batch does not wait for the rest of a claim', '(count >= minSize && !this.#more)', 'count >= minSize'],
-    ['a full batch waits', 'count >= size || this.#isDue', 'count >= 2 * size || this.#isDue'],
+    ['a full batch waits', 'count >= size || this.#isDue', 'count >= 2 * size || this.#isDue', begins],
     ['an ended batch keeps its slot', 'this.#options.slots.open -= 1;', ''],
     ['a batch takes all that wait', '.slice(0, batch.size)', ''],
     [
       'a job begins whose lock is not trusted',
       'const trusted = entries.filter(({ lock }) => lock.trusted);',
       'const trusted = entries;',
+      begins,
     ],
   ),
   ...inFile(

@@ -2,9 +2,9 @@
 import { inFile, stores, unit } from './tests.mjs';
 
 const cancel = { tests: stores('cancel'), only: 'on memory' };
-const runner = { tests: [...unit('worker-runner'), ...stores('cancel')], only: 'worker-runner|on memory|run|job|cancel' };
+const runner = { tests: unit('worker-runner') };
 const verdict = { tests: unit('job-verdict') };
-const limit = { tests: ['test/acceptance/s8-timeouts.test.ts', ...stores('cancel')] };
+const limit = { tests: unit('worker-time-limit') };
 
 export const CANCEL = [
   ...inFile(
@@ -21,7 +21,7 @@ export const CANCEL = [
   ),
   ...inFile(
     'src/handle/cancel.ts',
-    { tests: stores('flows', 'cancel'), only: 'on memory.*cancel|cancel.*memory|on memory' },
+    { tests: stores('flows', 'cancel'), only: 'on memory' },
     ['grandchildren go on', 'left.push(child);', ''],
     ['an empty reason is a reason', "reason === undefined || reason === ''", 'reason === undefined'],
   ),
