@@ -1,7 +1,7 @@
 // How a worker closes, and the children of its sandbox.
 import { faults, inFile, unit } from './tests.mjs';
 
-const closing = { tests: [...unit('worker-lifecycle'), ...faults('closing', 'close-timeout')] };
+const closing = { tests: faults('closing', 'close-timeout'), only: 'on memory' };
 const lifecycle = { tests: unit('worker-lifecycle') };
 const pool = { tests: unit('sandbox') };
 
@@ -15,7 +15,12 @@ export const CLOSING = [
       "if (context.name === '') runs?.giveUp((jobId) => shutdownError(context.name, jobId));",
     ],
     ['jobs that were taken by hand are kept', 'await manual.handBack();', 'void manual;'],
-    ['jobs that were claimed ahead are kept', 'runs?.handBackAhead();', 'void runs;', { tests: unit('prefetch') }],
+    [
+      'jobs that were claimed ahead are kept',
+      'runs?.handBackAhead();',
+      'void runs;',
+      { tests: unit('prefetch'), only: undefined },
+    ],
     [
       'a timeout interrupts nobody',
       'void lifecycle.due.then(() => interrupt(stations));',
@@ -32,7 +37,7 @@ export const CLOSING = [
       'a later end of the wait counts',
       "this.#phase === 'closed' || at >= this.#dueAt",
       "this.#phase === 'closed' || at >= this.#dueAt + 1e12",
-      { tests: [...unit('worker-lifecycle'), ...faults('close-timeout')] },
+      { tests: faults('close-timeout'), only: 'on memory' },
     ],
     ['force is not heard', 'if (force) this.#force.open();', 'if (force && this.#byHand) this.#force.open();'],
     [

@@ -2,7 +2,7 @@
 import { engines, inFile, stores, unit } from './tests.mjs';
 
 const memory = { tests: stores('steps'), only: 'steps on memory' };
-const moved = { tests: [...stores('steps'), ...stores('moved-jobs')], only: 'on memory' };
+const moved = { tests: stores('moved-jobs'), only: 'on memory' };
 
 export const STEPS = [
   ...inFile(
@@ -23,7 +23,7 @@ export const STEPS = [
       'a step beyond the last one begins',
       'if (steps.size >= MAX_STEPS) throw this.#full(name);',
       '',
-      { tests: ['test/hostile/steps.test.ts'] },
+      { tests: ['test/hostile/steps.test.ts'], only: 'on memory.*thousandth' },
     ],
     ['a sleep does not wait for the steps beside it', 'await this.#stepsEnd();\n    lock', 'void this.#stepsEnd();\n    lock'],
     ['two waits at once end the run', 'if (this.#isTorn) throw', "if (this.#isTorn && name === '') throw"],

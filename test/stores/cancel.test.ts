@@ -124,11 +124,14 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     const { queue } = await start();
     await queue.addBulk(Array.from({ length: 5 }, (_, n) => ({ name: `job ${n}`, data: {} })));
     await queue.add('later', {}, { delay: 600_000 });
+    await queue.add('latest', {}, { delay: 600_000 });
     expect(await queue.cancelJobs({ types: ['waiting'], limit: 2, reason: 'half' })).toBe(2);
-    expect(await queue.getJobCounts('waiting', 'failed', 'delayed')).toEqual({ waiting: 3, failed: 2, delayed: 1 });
+    expect(await queue.getJobCounts('waiting', 'failed', 'delayed')).toEqual({ waiting: 3, failed: 2, delayed: 2 });
+    expect(await queue.cancelJobs({ types: ['delayed'], limit: 1 })).toBe(1);
+    expect(await queue.getJobCounts('waiting', 'failed', 'delayed')).toEqual({ waiting: 3, failed: 3, delayed: 1 });
     const progress: number[] = [];
     expect(await queue.cancelJobs({ onProgress: (cancelled) => void progress.push(cancelled) })).toBe(4);
-    expect(await queue.getJobCounts('waiting', 'failed', 'delayed')).toEqual({ waiting: 0, failed: 6, delayed: 0 });
+    expect(await queue.getJobCounts('waiting', 'failed', 'delayed')).toEqual({ waiting: 0, failed: 7, delayed: 0 });
     expect(await queue.cancelJobs()).toBe(0);
   });
 

@@ -68,11 +68,12 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     expect(errors).toEqual([thrown]);
   });
 
-  test('a handler that goes on after it has thrown writes nothing into the next run, apart from log rows', async () => {
+  test('a handler that goes on after it has thrown begins no step, and writes nothing but log rows into the next run', async () => {
     const { queue, work, ended } = await start();
     const second = deferred();
     const written = deferred();
     const late: unknown[] = [];
+    let stepped = false;
     const codeOf = (write: Promise<unknown>): Promise<unknown> =>
       write.then(
         () => 'written',
@@ -89,6 +90,7 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
           await codeOf(job.updateData({ late: true })),
           await codeOf(job.updateProgress(99)),
           await codeOf(job.clearLogs()),
+          await codeOf(job.step('late', () => void (stepped = true))),
         );
         late.push(await codeOf(job.log('late')));
         // Nothing awaits this one.
@@ -100,7 +102,8 @@ describe.each(ENGINES)('on %s', (engine: Engine) => {
     const { id } = await queue.add('fails once', { late: false }, { attempts: 2 });
     const { data, progress } = await ended(id);
     expect([data, progress]).toEqual([{ late: false }, 0]);
-    expect(late).toEqual(['LOCK_LOST', 'LOCK_LOST', 'LOCK_LOST', 'written']);
+    expect(late).toEqual(['LOCK_LOST', 'LOCK_LOST', 'LOCK_LOST', 'LOCK_LOST', 'written']);
+    expect(stepped, 'the late step has begun').toBe(false);
   });
 
   test('a write that its handler does not await, and that comes after the end of the run, ends no process', async () => {

@@ -48,6 +48,13 @@ async function stuck(part: Scene, options: WorkerOptions, then: (worker: Worker)
   return ids.slice(ids.indexOf(longs.at(-1) ?? '') + 1);
 }
 
+/** Begins to close the worker, and waits for the moment when it takes no more jobs. */
+async function begunClosing(worker: Worker): Promise<void> {
+  const closing = new Promise<unknown>((resolve) => worker.once('closing', resolve));
+  void worker.close();
+  await closing;
+}
+
 describe('the option prefetch', () => {
   test.each([-1, 1.5, '10', Number.NaN, 100_001])('%s is refused', async (prefetch) => {
     const part = await scene('memory');
@@ -160,6 +167,8 @@ describe('a worker with prefetch', () => {
     ['less concurrency', (worker) => void (worker.concurrency = 1), 0],
     ['less prefetch', (worker) => void (worker.prefetch = 1), 1],
     ['a rate limit', (worker) => worker.rateLimit(60_000), 0],
+    ['pause()', (worker) => worker.pause(true), 0],
+    ['close()', (worker) => begunClosing(worker), 0],
   ])('%s gives back what is too much, in its old order', async (_, change, left) => {
     const part = await scene('memory');
     const ahead = { before: 0, after: 0 };
