@@ -64,13 +64,21 @@ export const CLOSING = [
       'child.jobs > this.#settings.options.maxJobsPerChild',
     ],
     ['a retired child is used again', 'child.isRetired || child.hasProcessExited()', 'child.hasProcessExited()'],
-    ['idle children stay', 'if (now - child.idleSince >= maxIdleMs) this.#retire(child);', 'if (now < 0) this.#retire(child);'],
+    [
+      'idle children stay',
+      'if (now - child.idleSince >= maxIdleMs) this.#retire(child);',
+      'if (now + maxIdleMs < 0) this.#retire(child);',
+    ],
     [
       'a job that waits for a child does not hear of the end',
       'aborted === undefined ? starts : Promise.race([starts, aborted.promise])',
       'starts',
     ],
-    ['a job that never began fails at closing', 'if (lock instanceof HeldLock) lock.withdraw(error);', ''],
+    [
+      'a job that never began fails at closing',
+      'if (lock instanceof HeldLock) lock.withdraw(error);',
+      "if (lock instanceof HeldLock && queue === '') lock.withdraw(error);",
+    ],
     ['failures are not reported', 'if (this.#failures !== FAILURES_UNTIL_PAUSE ||', 'if (this.#failures !== -1 ||'],
   ),
 ];

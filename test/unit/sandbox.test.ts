@@ -116,6 +116,18 @@ describe.each(KINDS)('a file that cannot be loaded, in %s', (kind) => {
     expect(await queue.getJobState(job?.id ?? '')).toBe('waiting');
     expect(await queue.getJob(job?.id ?? '')).toMatchObject({ attemptsMade: 0, stalledCounter: 0 });
   });
+
+  test('does not hold up a cancel: the job that waits for it fails at once', async () => {
+    const file = join(tempFolder(), 'processor.mjs');
+    writeFileSync(file, 'setInterval(() => undefined, 1000); await new Promise(() => undefined);');
+    const { worker, queue } = await sandboxScene('memory');
+    worker(kind, { sandbox: { maxLoadMs: 600_000 } }, file);
+    const job = await queue.add('any', {});
+    await until('the job to be active', async () => (await job.getState()) === 'active');
+    expect(await queue.cancel(job.id, 'not needed')).toBe(true);
+    await until('the job to fail', async () => (await job.getState()) === 'failed');
+    expect((await queue.getJob(job.id))?.failedReason).toContain('not needed');
+  });
 });
 
 describe.each(KINDS)('children of the pool, in %s', (kind) => {
