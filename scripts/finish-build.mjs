@@ -16,8 +16,9 @@ const ENTRY_FINDERS = [
 
 /** @param {string} out a folder with the compiler's output, in ESM; it becomes dist/ */
 export async function finishBuild(out) {
-  embedLua(join(out, 'store', 'redis', 'driver', 'lua-texts.js'));
-  for (const engine of ['postgres', 'sqlite']) embedSql(join(out, 'store', engine, 'driver', 'sql-texts.js'), engine);
+  embedTexts(join(out, 'store', 'redis', 'driver', 'lua-texts.js'), join('redis', 'lua'));
+  for (const engine of ['postgres', 'sqlite'])
+    embedTexts(join(out, 'store', engine, 'driver', 'sql-texts.js'), join(engine, 'sql'));
   embedVersion(join(out, 'runtime', 'version.js'));
   // These modules go into chunks of dist/ itself.
   for (const [folder, file, entry] of ENTRY_FINDERS)
@@ -76,37 +77,16 @@ function modulesOf(out) {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** Puts the Lua files into one module, because a bundle has no files beside its code. */
-function embedLua(file) {
-  const texts = textsOf(join('redis', 'lua'));
-  writeFileSync(file, `const texts = ${texts};\nexport const luaText = (file) => texts[file];\n`);
-}
-
-/** Does the same with the SQL files. */
-function embedSql(file, engine) {
-  const texts = textsOf(join(engine, 'sql'));
-  const files = "export const sqlFiles = () => Object.keys(texts).filter((file) => !file.includes('/'));";
-  writeFileSync(file, `const texts = ${texts};\nexport const sqlText = (file) => texts[file];\n${files}\n`);
-}
-
-/** Returns the texts of all files in a folder of src/store/ by their paths, as an object in JavaScript. */
-function textsOf(folder) {
+/** Puts the SQL or Lua files of an engine into the module that reads them, because a bundle has no files beside its code. */
+function embedTexts(file, folder) {
   const top = join(import.meta.dirname, '..', 'src', 'store', folder);
-  const texts = {};
-  for (const entry of readdirSync(top, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
-    const path = join(entry.parentPath, entry.name);
-    texts[relative(top, path).split(sep).join('/')] = withoutComments(readFileSync(path, 'utf8'));
-  }
-  return JSON.stringify(texts, null, 2);
+  const texts = readdirSync(top).map((name) => [name, withoutComments(readFileSync(join(top, name), 'utf8'))]);
+  writeFileSync(file, `export const texts = ${JSON.stringify(Object.fromEntries(texts), null, 2)};\n`);
 }
 
-/**
- * Drops comment lines, because the server gets the text as it is. The lines `-- use:` (Lua) and `-- include:` (SQL) stay: they name the
- * shared parts of a text.
- */
+/** Drops comment lines, because the server gets the text as it is. Those that begin sections and name parts stay (store/sections.ts). */
 function withoutComments(text) {
-  return text.replace(/^[ \t]*--(?! use: | include: ).*\n/gm, '');
+  return text.replace(/^[ \t]*--(?! (?:name|part|use|include): ).*\n/gm, '');
 }
 
 /** A bundle has no package.json beside its code, or that of another package. */

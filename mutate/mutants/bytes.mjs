@@ -70,7 +70,7 @@ export const BYTES = [
   },
   {
     name: 'redis: the fast claim is not bounded by bytes',
-    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    file: 'src/store/redis/lua/settle.lua',
     find: '(grouped and most or claims) * largest > REPLY_BYTES then',
     replace: '(grouped and most or claims) * largest > REPLY_BYTES * 1000 then',
     tests: conformance('redis'),

@@ -47,7 +47,7 @@ export const CAP = [
   },
   {
     name: 'redis: one job more than the cap',
-    file: 'src/store/redis/lua/shared/special-limits.lua',
+    file: 'src/store/redis/lua/claim.lua',
     find: 'local free = queue.cap - 1 - queue.active',
     replace: 'local free = queue.cap - queue.active',
     tests: conformance('redis'),
@@ -55,7 +55,7 @@ export const CAP = [
   },
   {
     name: 'redis: locks with an end of their own are not counted',
-    file: 'src/store/redis/lua/shared/special-limits.lua',
+    file: 'src/store/redis/lua/claim.lua',
     find: " - call('ZCARD', key('ending:' .. ids[i])))",
     replace: ')',
     tests: conformance('redis'),
@@ -63,7 +63,7 @@ export const CAP = [
   },
   {
     name: 'postgres: one job more than the cap',
-    file: 'src/store/postgres/sql/room-under-cap.sql',
+    file: 'src/store/postgres/sql/claim.sql',
     find: 'greatest(0, _most - _active);',
     replace: 'greatest(0, _most + 1 - _active);',
     tests: conformance('postgres'),
@@ -71,7 +71,7 @@ export const CAP = [
   },
   {
     name: 'postgres: nothing is left for the others',
-    file: 'src/store/postgres/sql/room-under-cap.sql',
+    file: 'src/store/postgres/sql/claim.sql',
     find: '_free - coalesce(sum(jobs) FILTER (WHERE NOT own), 0)',
     replace: '_free - 0 * coalesce(sum(jobs) FILTER (WHERE NOT own), 0)',
     tests: conformance('postgres'),
@@ -79,7 +79,7 @@ export const CAP = [
   },
   {
     name: 'postgres: claims under a cap do not wait for one another',
-    file: 'src/store/postgres/sql/take.sql',
+    file: 'src/store/postgres/sql/claim.sql',
     find: 'SELECT * INTO _row FROM queues WHERE queue = _queue FOR NO KEY UPDATE;',
     replace: 'SELECT * INTO _row FROM queues WHERE queue = _queue;',
     tests: engines('postgres/cap-race'),

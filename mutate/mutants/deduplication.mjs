@@ -5,7 +5,7 @@ const only = 'dedup|entry|draft|owner';
 export const DEDUPLICATION = [
   {
     name: 'redis: an entry counts after its end',
-    file: 'src/store/redis/lua/shared/deduplication.lua',
+    file: 'src/store/redis/lua/deduplication.lua',
     find: '(entry.ends or math.huge) > now',
     replace: '(entry.ends or math.huge) > 0',
     tests: conformance('redis'),
@@ -13,7 +13,7 @@ export const DEDUPLICATION = [
   },
   {
     name: 'redis: the end of a job takes the entry of its successor',
-    file: 'src/store/redis/lua/shared/deduplication.lua',
+    file: 'src/store/redis/lua/deduplication.lua',
     find: 'return entry and entry.owner == job.id and entry',
     replace: 'return entry',
     tests: conformance('redis'),
@@ -21,7 +21,7 @@ export const DEDUPLICATION = [
   },
   {
     name: 'redis: the end of a job drops its draft',
-    file: 'src/store/redis/lua/shared/leave.lua',
+    file: 'src/store/redis/lua/leave.lua',
     find: "if entry.draft == '' then return end",
     replace: 'do return end',
     tests: conformance('redis'),
@@ -29,7 +29,7 @@ export const DEDUPLICATION = [
   },
   {
     name: 'redis: a removed job leaves its entry',
-    file: 'src/store/redis/lua/shared/leave.lua',
+    file: 'src/store/redis/lua/leave.lua',
     find: 'local entry = job.marked and openEntries().ownedBy(job)\n  if entry then entries.delete',
     replace: 'local entry = job.marked and openEntries().ownedBy(job)\n  if entry and not entry.ends then entries.delete',
     tests: conformance('redis'),
@@ -37,7 +37,7 @@ export const DEDUPLICATION = [
   },
   {
     name: 'redis: a marked job does not raise the layout',
-    file: 'src/store/redis/lua/shared/enter.lua',
+    file: 'src/store/redis/lua/add.lua',
     find: "if queue.layout < 2 then set('layout', 2) end",
     replace: '',
     tests: engines('redis/marks'),

@@ -45,7 +45,7 @@ export const EVENTS = [
   },
   {
     name: 'redis: the fast settle tells nothing of what it claims',
-    file: 'src/store/redis/lua/shared/plain-grant.lua',
+    file: 'src/store/redis/lua/settle.lua',
     find: "told[3 * size + 2 * i] = 'X', id",
     replace: "told[3 * size + 2 * i] = 'B', id",
     tests: conformance('redis'),
@@ -53,7 +53,7 @@ export const EVENTS = [
   },
   {
     name: 'redis: the fast settle tells drained while jobs are active',
-    file: 'src/store/redis/lua/shared/plain-reply.lua',
+    file: 'src/store/redis/lua/settle.lua',
     find: 'if size > 0 and active == 0 and not waiting then',
     replace: 'if size > 0 and not waiting then',
     tests: conformance('redis'),
@@ -61,7 +61,7 @@ export const EVENTS = [
   },
   {
     name: 'postgres: a stall is not told',
-    file: 'src/store/postgres/sql/hand-back.sql',
+    file: 'src/store/postgres/sql/leave.sql',
     find: "_change.body := event('stalled', _sum.ids,",
     replace: "_change.body := event('waiting', _sum.ids,",
     tests: conformance('postgres'),

@@ -20,14 +20,14 @@ export const FENCES = [
   },
   {
     name: 'postgres: another server goes on with the sequence as it finds it',
-    file: 'src/store/postgres/sql/lift-fences.sql',
+    file: 'src/store/postgres/sql/locks.sql',
     find: "IF nextval('fences') < _clock THEN",
     replace: "IF nextval('fences') < 0 THEN",
     tests: engines('postgres/layout', 'postgres/short-ways', 'postgres/outage', 'postgres/migrate'),
   },
   {
     name: 'redis: the fast claim gives every job the same fence',
-    file: 'src/store/redis/lua/shared/plain-grant.lua',
+    file: 'src/store/redis/lua/settle.lua',
     find: 'format(DIGITS, first + i), texts[size + i]',
     replace: 'format(DIGITS, first + 1), texts[size + i]',
     tests: conformance('redis'),
@@ -35,7 +35,7 @@ export const FENCES = [
   },
   {
     name: 'redis: the fast claim goes back with the clock',
-    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    file: 'src/store/redis/lua/settle.lua',
     find: 'tick < micros and micros or tick + 1',
     replace: 'micros',
     tests: [...conformance('redis'), ...engines('redis/plain-settle', 'redis/layout')],

@@ -6,7 +6,7 @@ const stores = (name) => [`test/stores/${name}.test.ts`];
 const REDIS = [
   {
     name: 'redis: the max of a claim comes before the max of the queue',
-    file: 'src/store/redis/lua/shared/claim.lua',
+    file: 'src/store/redis/lua/claim.lua',
     find: 'request.max, request.durationMs = settings.rateMax - 1,',
     replace: 'request.max, request.durationMs = request.max or settings.rateMax - 1,',
     tests: conformance('redis'),
@@ -14,7 +14,7 @@ const REDIS = [
   },
   {
     name: 'redis: a window forgets its earlier claims',
-    file: 'src/store/redis/lua/shared/special-limits.lua',
+    file: 'src/store/redis/lua/claim.lua',
     find: "set('windowUsed', queue.windowUsed + claims)",
     replace: "set('windowUsed', claims)",
     tests: conformance('redis'),
@@ -22,7 +22,7 @@ const REDIS = [
   },
   {
     name: 'redis: the fast path of settle ignores the rate',
-    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    file: 'src/store/redis/lua/settle.lua',
     find: 'if layout > 3 and (rateMax > 0 or points > 0',
     replace: 'if layout > 3 and (points > 0',
     tests: conformance('redis'),
@@ -30,7 +30,7 @@ const REDIS = [
   },
   {
     name: 'redis: the fast path of settle counts a job of the next minute in the minute before',
-    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    file: 'src/store/redis/lua/settle.lua',
     find: 'completedMinute ~= floor(now / 60000)',
     replace: 'completedMinute == 0',
     tests: [...conformance('redis'), ...engines('redis/settings')],
@@ -38,7 +38,7 @@ const REDIS = [
   },
   {
     name: 'redis: a block of 0 leaves the window open',
-    file: 'src/store/redis/lua/configure.lua',
+    file: 'src/store/redis/lua/queues.lua',
     find: "if blockedMs == '0' then set('windowEnds', 0) end",
     replace: '',
     tests: conformance('redis'),
@@ -46,7 +46,7 @@ const REDIS = [
   },
   {
     name: 'redis: the count of a minute goes on in the next one',
-    file: 'src/store/redis/lua/shared/minutes.lua',
+    file: 'src/store/redis/lua/metrics.lua',
     find: "settings[state .. 'Minute'], settings[state .. 'Current'] = minute, 0",
     replace: "settings[state .. 'Minute'] = minute",
     tests: conformance('redis'),
@@ -92,7 +92,7 @@ const SQLITE = [
 const POSTGRES = [
   {
     name: 'postgres: a window forgets its earlier claims',
-    file: 'src/store/postgres/sql/shared/use-window.sql',
+    file: 'src/store/postgres/sql/claim.sql',
     find: 'window_used = CASE WHEN window_ends > _now THEN window_used ELSE 0 END + _taken',
     replace: 'window_used = _taken',
     tests: conformance('postgres'),
@@ -100,7 +100,7 @@ const POSTGRES = [
   },
   {
     name: 'postgres: the duration of the queue comes before the duration of a claim',
-    file: 'src/store/postgres/sql/shared/use-window.sql',
+    file: 'src/store/postgres/sql/claim.sql',
     find: 'coalesce(_window, rate_ms)',
     replace: 'coalesce(rate_ms, _window)',
     tests: conformance('postgres'),
@@ -108,7 +108,7 @@ const POSTGRES = [
   },
   {
     name: 'postgres: the max of a claim comes before the max of the queue',
-    file: 'src/store/postgres/sql/take.sql',
+    file: 'src/store/postgres/sql/claim.sql',
     find: 'coalesce(coalesce(_row.rate_max, _max) - _row.window_used, _count)',
     replace: 'coalesce(coalesce(_max, _row.rate_max) - _row.window_used, _count)',
     tests: conformance('postgres'),
@@ -116,7 +116,7 @@ const POSTGRES = [
   },
   {
     name: 'postgres: a block of 0 leaves the window open',
-    file: 'src/store/postgres/sql/configure.sql',
+    file: 'src/store/postgres/sql/queues.sql',
     find: 'window_ends = CASE WHEN _blocked <= 0 THEN 0 ELSE window_ends END',
     replace: 'window_ends = window_ends',
     tests: conformance('postgres'),
@@ -124,7 +124,7 @@ const POSTGRES = [
   },
   {
     name: 'postgres: metrics leave out jobs whose changes are pending',
-    file: 'src/store/postgres/sql/metrics-of.sql',
+    file: 'src/store/postgres/sql/metrics.sql',
     find: 'journal.number >= q.journal_from',
     replace: 'journal.number < 0',
     tests: conformance('postgres'),

@@ -21,7 +21,7 @@ export const NAMED_LOCKS = [
   },
   {
     name: 'redis: a late renewal brings back the holder before',
-    file: 'src/store/redis/lua/acquire.lua',
+    file: 'src/store/redis/lua/named-locks.lua',
     find: '      endSession(holder.session, 1)\n',
     replace: '',
     tests: conformance('redis'),
@@ -29,7 +29,7 @@ export const NAMED_LOCKS = [
   },
   {
     name: 'postgres: a late renewal brings back the holder before',
-    file: 'src/store/postgres/sql/acquire-in-line.sql',
+    file: 'src/store/postgres/sql/named-locks.sql',
     find: 'UPDATE sessions SET reaped = 1 WHERE queue = _queue AND id = _hold.session AND reaped + 0 = 0;',
     replace: 'PERFORM FROM sessions WHERE queue = _queue AND id = _hold.session AND reaped + 0 = 0;',
     tests: conformance('postgres'),
@@ -53,7 +53,7 @@ export const NAMED_LOCKS = [
   },
   {
     name: 'redis: a place in line never lapses',
-    file: 'src/store/redis/lua/shared/names.lua',
+    file: 'src/store/redis/lua/named-locks.lua',
     find: 'if keptUntil <= now then\n',
     replace: 'if keptUntil <= 0 then\n',
     tests: conformance('redis'),
@@ -61,7 +61,7 @@ export const NAMED_LOCKS = [
   },
   {
     name: 'postgres: the same token is granted anew',
-    file: 'src/store/postgres/sql/glance-at-line.sql',
+    file: 'src/store/postgres/sql/named-locks.sql',
     find: "_reply := json_build_array('held', _one.fence);",
     replace: "_reply := json_build_array('held', _one.fence + 1);",
     tests: conformance('postgres'),

@@ -14,7 +14,7 @@ export const PRESENCE = [
   },
   {
     name: 'sqlite: a suspicion lengthens a session',
-    file: 'src/store/sqlite/sql/suspect.sql',
+    file: 'src/store/sqlite/sql/sessions.sql',
     find: 'expiresAt = min(expiresAt, ',
     replace: 'expiresAt = max(expiresAt, ',
     tests: conformance('sqlite'),
@@ -22,7 +22,7 @@ export const PRESENCE = [
   },
   {
     name: 'sqlite: a renewal leaves the suspicion',
-    file: 'src/store/sqlite/sql/renew-session.sql',
+    file: 'src/store/sqlite/sql/sessions.sql',
     find: 'renewals = renewals + 1, suspected = 0',
     replace: 'renewals = renewals + 1',
     tests: conformance('sqlite'),
@@ -30,7 +30,7 @@ export const PRESENCE = [
   },
   {
     name: 'redis: a suspicion lengthens a session',
-    file: 'src/store/redis/lua/suspect.lua',
+    file: 'src/store/redis/lua/sessions.lua',
     find: 'shorten(id, ceil(now + (grace or OLD_GRACE_MS)))',
     replace: 'expireAt(id, ceil(now + (grace or OLD_GRACE_MS)))',
     tests: conformance('redis'),
@@ -38,7 +38,7 @@ export const PRESENCE = [
   },
   {
     name: 'redis: a renewal leaves the suspicion',
-    file: 'src/store/redis/lua/renew.lua',
+    file: 'src/store/redis/lua/sessions.lua',
     find: 'if suspected then clearSuspicion(id) end',
     replace: '',
     tests: conformance('redis'),
@@ -46,7 +46,7 @@ export const PRESENCE = [
   },
   {
     name: 'redis: a claim leaves the suspicion',
-    file: 'src/store/redis/lua/shared/claim.lua',
+    file: 'src/store/redis/lua/claim.lua',
     find: 'if session.suspected then reassure(request.session) end',
     replace: '',
     tests: conformance('redis'),
@@ -54,7 +54,7 @@ export const PRESENCE = [
   },
   {
     name: 'redis: the fast claim does not look for a suspicion',
-    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    file: 'src/store/redis/lua/settle.lua',
     find: 'or ended or suspected or tonumber(expires)',
     replace: 'or ended or tonumber(expires)',
     tests: [...conformance('redis'), ...engines('redis/plain-settle')],
@@ -62,7 +62,7 @@ export const PRESENCE = [
   },
   {
     name: 'redis: a named lock leaves the suspicion',
-    file: 'src/store/redis/lua/acquire.lua',
+    file: 'src/store/redis/lua/named-locks.lua',
     find: '  reassure(session)\n',
     replace: '',
     tests: conformance('redis'),
@@ -70,7 +70,7 @@ export const PRESENCE = [
   },
   {
     name: 'redis: nobody is told of a suspicion',
-    file: 'src/store/redis/lua/check-sessions.lua',
+    file: 'src/store/redis/lua/sessions.lua',
     find: 'not ended and not suspected and',
     replace: 'not ended and',
     tests: conformance('redis'),
@@ -78,7 +78,7 @@ export const PRESENCE = [
   },
   {
     name: 'postgres: a claim leaves the suspicion',
-    file: 'src/store/postgres/sql/shared/lock-session.sql',
+    file: 'src/store/postgres/sql/sessions.sql',
     find: 'expires_at > _now AND NOT suspected FOR KEY SHARE;',
     replace: 'expires_at > _now FOR KEY SHARE;',
     tests: conformance('postgres'),
@@ -86,7 +86,7 @@ export const PRESENCE = [
   },
   {
     name: 'postgres: the fast claim does not look for a suspicion',
-    file: 'src/store/postgres/sql/shared/undoubted.sql',
+    file: 'src/store/postgres/sql/claim.sql',
     find: 's.expires_at > _now AND NOT s.suspected',
     replace: 's.expires_at > _now',
     tests: [...conformance('postgres'), ...engines('postgres/short-ways')],
@@ -94,7 +94,7 @@ export const PRESENCE = [
   },
   {
     name: 'postgres: a named lock leaves the suspicion',
-    file: 'src/store/postgres/sql/lock-sessions.sql',
+    file: 'src/store/postgres/sql/named-locks.sql',
     find: 'IF _suspected THEN PERFORM clear_suspicion(_queue, _one.id, _now); END IF;',
     replace: '',
     tests: conformance('postgres'),
@@ -102,7 +102,7 @@ export const PRESENCE = [
   },
   {
     name: 'postgres: nobody is told of a suspicion',
-    file: 'src/store/postgres/sql/unsuspected-alone.sql',
+    file: 'src/store/postgres/sql/sessions.sql',
     find: 'AND s.reaped + 0 = 0 AND NOT s.suspected AND s.expires_at > clock_ms()',
     replace: 'AND s.reaped + 0 = 0 AND s.expires_at > clock_ms()',
     tests: conformance('postgres'),
@@ -110,7 +110,7 @@ export const PRESENCE = [
   },
   {
     name: 'postgres: a suspicion lengthens a session',
-    file: 'src/store/postgres/sql/shorten-suspected.sql',
+    file: 'src/store/postgres/sql/sessions.sql',
     find: 'expires_at = least(expires_at, ceil(clock + grace_ms)),',
     replace: 'expires_at = ceil(clock + grace_ms),',
     tests: conformance('postgres'),

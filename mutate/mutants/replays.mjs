@@ -38,7 +38,7 @@ export const REPLAYS = [
   },
   {
     name: 'postgres: the fast settle carries out a call that it knows',
-    file: 'src/store/postgres/sql/shared/enter-fast-settle.sql',
+    file: 'src/store/postgres/sql/settle.sql',
     find: 'AND c.seq < _seq RETURNING',
     replace: 'AND c.seq <= _seq RETURNING',
     tests: [...conformance('postgres'), ...engines('postgres/short-ways')],
@@ -46,7 +46,7 @@ export const REPLAYS = [
   },
   {
     name: 'postgres: a repeated claim claims anew',
-    file: 'src/store/postgres/sql/take.sql',
+    file: 'src/store/postgres/sql/claim.sql',
     find: 'IF _alive AND _seq <= _last THEN',
     replace: 'IF _alive AND _seq < _last THEN',
     tests: conformance('postgres'),
@@ -54,7 +54,7 @@ export const REPLAYS = [
   },
   {
     name: 'redis: the fast settle carries out a call that it knows',
-    file: 'src/store/redis/lua/shared/plain-settle.lua',
+    file: 'src/store/redis/lua/settle.lua',
     find: ' or tonumber(seq) <= tonumber(last or 0) then break end',
     replace: ' or tonumber(seq) < tonumber(last or 0) then break end',
     tests: [...conformance('redis'), ...engines('redis/plain-settle')],
@@ -78,7 +78,7 @@ export const REPLAYS = [
   },
   {
     name: 'redis: a repeated claim claims anew',
-    file: 'src/store/redis/lua/shared/claim.lua',
+    file: 'src/store/redis/lua/claim.lua',
     find: 'if seq <= last.seq then',
     replace: 'if seq < last.seq then',
     tests: conformance('redis'),

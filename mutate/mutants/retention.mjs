@@ -45,7 +45,7 @@ export const RETENTION = [
   },
   {
     name: 'postgres: one old job takes the younger ones with it',
-    file: 'src/store/postgres/sql/retain.sql',
+    file: 'src/store/postgres/sql/retention.sql',
     find: 'WHERE finished_on <= _latest',
     replace: 'WHERE true',
     tests: conformance('postgres'),
@@ -53,7 +53,7 @@ export const RETENTION = [
   },
   {
     name: 'postgres: an age removes nothing',
-    file: 'src/store/postgres/sql/retain.sql',
+    file: 'src/store/postgres/sql/retention.sql',
     find: ') <= _latest THEN',
     replace: ') > _latest THEN',
     tests: conformance('postgres'),
@@ -61,7 +61,7 @@ export const RETENTION = [
   },
   {
     name: 'postgres: the age of removeOnFail is taken as milliseconds',
-    file: 'src/store/postgres/sql/keep-on-fail.sql',
+    file: 'src/store/postgres/sql/retention.sql',
     find: "age := (_rule ->> 'age')::float8 * 1000;",
     replace: "age := (_rule ->> 'age')::float8;",
     tests: conformance('postgres'),
@@ -69,7 +69,7 @@ export const RETENTION = [
   },
   {
     name: 'redis: the age is taken as microseconds',
-    file: 'src/store/redis/lua/shared/retention.lua',
+    file: 'src/store/redis/lua/retention.lua',
     find: 'micros - ageMs * 1000',
     replace: 'micros - ageMs',
     tests: conformance('redis'),
@@ -77,7 +77,7 @@ export const RETENTION = [
   },
   {
     name: 'redis: the age of removeOnFail is taken as milliseconds',
-    file: 'src/store/redis/lua/shared/fail.lua',
+    file: 'src/store/redis/lua/leave.lua',
     find: 'rule.age * 1000 or nil',
     replace: 'rule.age or nil',
     tests: conformance('redis'),

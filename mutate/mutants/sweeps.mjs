@@ -13,7 +13,7 @@ export const SWEEPS = [
   },
   {
     name: 'sqlite: a reaped session is renewed',
-    file: 'src/store/sqlite/sql/renew-session.sql',
+    file: 'src/store/sqlite/sql/sessions.sql',
     find: ' AND reaped = 0 RETURNING',
     replace: ' RETURNING',
     tests: conformance('sqlite'),
@@ -21,7 +21,7 @@ export const SWEEPS = [
   },
   {
     name: 'redis: a reaped session is renewed',
-    file: 'src/store/redis/lua/renew.lua',
+    file: 'src/store/redis/lua/sessions.lua',
     find: 'if not duration or ended then',
     replace: 'if not duration then',
     tests: conformance('redis'),
@@ -29,9 +29,9 @@ export const SWEEPS = [
   },
   {
     name: 'postgres: a reaped session is renewed',
-    file: 'src/store/postgres/sql/renew-alone.sql',
-    find: 'AND s.id = :id AND s.reaped + 0 = 0',
-    replace: 'AND s.id = :id',
+    file: 'src/store/postgres/sql/sessions.sql',
+    find: 'AND s.id = :id AND s.reaped + 0 = 0\nRETURNING',
+    replace: 'AND s.id = :id\nRETURNING',
     tests: conformance('postgres'),
     only,
   },
@@ -45,7 +45,7 @@ export const SWEEPS = [
   },
   {
     name: 'sqlite: a stall is not counted',
-    file: 'src/store/sqlite/sql/shared/stalled.sql',
+    file: 'src/store/sqlite/sql/leave.sql',
     find: 'stalledCounter = stalledCounter + 1, ',
     replace: '',
     tests: conformance('sqlite'),
@@ -69,7 +69,7 @@ export const SWEEPS = [
   },
   {
     name: 'postgres: a stall is not counted',
-    file: 'src/store/postgres/sql/shared/handed-back.sql',
+    file: 'src/store/postgres/sql/leave.sql',
     find: 'CASE WHEN h.most IS NULL THEN 0 ELSE 1 END',
     replace: 'CASE WHEN h.most IS NULL THEN 0 ELSE 0 END',
     tests: conformance('postgres'),
@@ -77,7 +77,7 @@ export const SWEEPS = [
   },
   {
     name: 'redis: a stall is not counted',
-    file: 'src/store/redis/lua/shared/hand-back.lua',
+    file: 'src/store/redis/lua/leave.lua',
     find: 'job.stalls = job.stalls + 1',
     replace: 'job.stalls = job.stalls + 0',
     tests: conformance('redis'),
@@ -85,7 +85,7 @@ export const SWEEPS = [
   },
   {
     name: 'sqlite: a swept session puts its first jobs behind the later ones',
-    file: 'src/store/sqlite/sql/bound-jobs.sql',
+    file: 'src/store/sqlite/sql/sweep.sql',
     find: 'ORDER BY claimSeq DESC, fence DESC',
     replace: 'ORDER BY claimSeq, fence',
     tests: conformance('sqlite'),

@@ -3,7 +3,7 @@
 import { isFar } from '../queues.mjs';
 import { arrive, send, tellEnd } from './mail.mjs';
 
-/** As in sweep.lua: how often a sweep has the parents checked that have waited for long. */
+/** As in lua/sweep.lua: how often a sweep has the parents checked that have waited for long. */
 const CHECK_EVERY_MS = 10_000;
 /** Of one reading. */
 const MOST_MESSAGES = 50;

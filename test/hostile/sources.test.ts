@@ -1,8 +1,10 @@
 // Nothing that comes from outside gets into the text of a statement or a script: SQL is put together when a module is loaded or a store
 // is made, of constants alone; what runs later only passes values. Lua, the SQL of SQLite and most of that of PostgreSQL are read from files as they are.
 import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { parseAst } from 'vitest/node';
 import { describe, expect, test } from 'vitest';
+import { sectionsOf, textsIn } from '../../src/store/sections.js';
 
 const STORES = new URL('../../src/store/', import.meta.url);
 const SQL = /\b(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WHERE|FROM|PRAGMA|LISTEN|NOTIFY|SET|ORDER BY|VALUES|RETURN)\b/;
@@ -146,28 +148,29 @@ describe('SQL', () => {
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.sql'))
       .map((name) => ({ file: `postgres/sql/${name}`, text: readFileSync(new URL(name, folder), 'utf8') }));
-    expect(files.length).toBeGreaterThan(60);
+    expect(files.length).toBeGreaterThan(20);
     const dynamic = [...sources, ...files].flatMap(({ file, text }) =>
       [...text.matchAll(/EXECUTE (?!FUNCTION)(.*)/g)].map(([, what]) => `${file} ${what}`),
     );
     expect(dynamic.toSorted()).toEqual([
-      "postgres/sql/listed-rows.sql 'SELECT ARRAY(SELECT at FROM (' || _found || ' LIMIT $3 OFFSET $2) j)' INTO _rows USING _queue, _from, _count, _group;",
-      "postgres/sql/make-counter.sql format('CREATE SEQUENCE ids_%s', _queue);",
-      "postgres/sql/make-counter.sql format('GRANT ALL ON SEQUENCE ids_%s TO PUBLIC', _queue);",
-      "postgres/sql/schema/replace-functions.sql 'DROP FUNCTION ' || _old || ' CASCADE';",
-      "postgres/sql/schema/replace-functions.sql 'DROP FUNCTION ' || _old || ' CASCADE'; END LOOP;",
-      'postgres/sql/schema/replace-functions.sql _function.text; END IF;',
-      "postgres/sql/schema/replace-functions.sql regexp_replace(_function.text, '^CREATE FUNCTION', 'CREATE OR REPLACE FUNCTION', 'n');",
-      'postgres/sql/select-listed.sql (',
+      'postgres/sql/change.sql (',
+      "postgres/sql/jobs.sql 'SELECT ARRAY(SELECT at FROM (' || _found || ' LIMIT $3 OFFSET $2) j)' INTO _rows USING _queue, _from, _count, _group;",
+      "postgres/sql/queues.sql format('CREATE SEQUENCE ids_%s', _queue);",
+      "postgres/sql/queues.sql format('GRANT ALL ON SEQUENCE ids_%s TO PUBLIC', _queue);",
+      "postgres/sql/schema.sql 'DROP FUNCTION ' || _old || ' CASCADE';",
+      "postgres/sql/schema.sql 'DROP FUNCTION ' || _old || ' CASCADE'; END LOOP;",
+      'postgres/sql/schema.sql _function.text; END IF;',
+      "postgres/sql/schema.sql regexp_replace(_function.text, '^CREATE FUNCTION', 'CREATE OR REPLACE FUNCTION', 'n');",
     ]);
   });
 
-  // The argument `_list` decides between texts of the file. It is never a part of the text that runs.
+  // The argument `_list` decides between texts of the section. It is never a part of the text that runs.
+  const { operations } = sectionsOf(textsIn(fileURLToPath(new URL('postgres/sql/', STORES))));
   test.each([
-    ['listed-rows', ['_found', '_order', '_way', 'state']],
-    ['select-listed', ['part']],
-  ])('that %s.sql puts together consists of texts of the file', (name, parts) => {
-    const text = readFileSync(new URL(`postgres/sql/${name}.sql`, STORES), 'utf8');
+    ['listed_rows', ['_found', '_order', '_way', 'state']],
+    ['select_listed', ['part']],
+  ])('that %s puts together consists of texts of its own', (name, parts) => {
+    const text = operations.get(name) ?? '';
     const code = text.replace(/--.*$/gm, '').replace(/'[^']*'/g, "''");
     const joined = [...code.matchAll(/\b([a-z_]+)\s*\|\||\|\|\s*([a-z_]+)\b(?!\()/g)].map(([, left, right]) => left ?? right);
     expect(new Set(joined)).toEqual(new Set(parts));
@@ -189,8 +192,6 @@ describe('Lua', () => {
   test('that is sent consists of the texts of the files', () => {
     const text = withoutComments(readFileSync(new URL('redis/driver/scripts.ts', STORES), 'utf8'));
     expect([...text.matchAll(/`[^`]*`/g)].map(([template]) => template)).toEqual([
-      '`${name}.lua`',
-      '`shared/${part}.lua`',
       // Before the text of a file, one command for a Redis that is full.
       "`redis.call('UNLINK', KEYS[1] .. ':forced')\\n${script(name).text}`",
     ]);

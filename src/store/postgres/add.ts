@@ -1,5 +1,5 @@
 // Adds jobs. The store calls it for each batch of an add batcher, and inside transactions of the user. One job without id, lock key,
-// priority, delay or lifo takes the fast path (sql/add-plain.sql). If the job or the queue needs more, the call falls back to `add`, which
+// priority, delay or lifo takes the fast path (add_plain). If the job or the queue needs more, the call falls back to `add`, which
 // must then find everything as if this attempt had never happened. A repeated call (same caller and number) must return the first reply
 // and add nothing.
 import type { NewJob } from '../../job/record.js';

@@ -1,5 +1,5 @@
 // Claims jobs: a session asks for the next jobs, or for jobs by id, and gets them with their locks in one atomic step. A repeated claim
-// (same session and number) must return the same jobs and never more. Plain claims take the fast path (sql/claim-plain.sql).
+// (same session and number) must return the same jobs and never more. Plain claims take the fast path (claim_plain).
 import type { ClaimedJob } from '../../job/record.js';
 import type { ClaimReply, ClaimRequest, ScheduleRecord } from '../contract/index.js';
 import { type JobArrays, toClaimed } from './record.js';
@@ -8,7 +8,7 @@ import type { Server } from './driver/server.js';
 
 type Debt = [jobId: string, schedule: ScheduleRecord, now: number];
 
-/** A part without jobs: sql/start-runs.sql. */
+/** A part without jobs: start_runs. */
 type DebtsPart = [id: null, debts: Debt[]];
 
 export interface ClaimedRow {

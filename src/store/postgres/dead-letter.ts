@@ -1,4 +1,4 @@
-// Sends dead letters back. The failure of a job writes its letter (sql/shared/send-letter.sql), and a relay adds it to its queue.
+// Sends dead letters back. The failure of a job writes its letter (send_ends), and a relay adds it to its queue.
 import { type ChangeStatus, replyById, replyToSelection } from '../change-reply.js';
 import type { ChangeReply, Selection } from '../contract/index.js';
 import type { Calls } from './driver/server.js';

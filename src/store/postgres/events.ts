@@ -1,4 +1,4 @@
-// Reads and trims the log of a queue. Reading folds the journal first (sql/fold.sql), so that event ids follow the order of commits.
+// Reads and trims the log of a queue. Reading folds the journal first (fold), so that event ids follow the order of commits.
 import { REPLY_BYTES } from '../budget.js';
 import type { EventName, EventsReply, StoredEvent } from '../contract/index.js';
 import type { Server } from './driver/server.js';

@@ -1,7 +1,7 @@
 // The format of jobs in calls and replies. In calls: one array per column (`columnsOf`). In replies: one JSON array per column. One array per job took the server 5 µs a job; this format takes 1 µs. A large
 // job would take 15 ms per megabyte, mostly for quoting and copies. So the texts of a job above `_inline` bytes are left out, and sent as
-// rows afterwards (sql/large-values.sql): 5 ms per megabyte, in a statement that locks nothing. sql/shared/listed.sql and
-// sql/shared/claimed-arrays.sql make this format.
+// rows afterwards (large_values): 5 ms per megabyte, in a statement that locks nothing. `listed` in sql/jobs.sql and
+// `claimed-arrays` in sql/claim.sql make this format.
 import { tokenOf } from '../../job/lock.js';
 import type { ClaimedJob, JobRecord, NewJob } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';

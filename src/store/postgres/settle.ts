@@ -1,6 +1,6 @@
 // Settles jobs: applies the outcomes that workers report, and claims the next jobs in the same call. An outcome with a stale token must
 // change nothing. A repeated call (same caller and number) must return the first results. Most settles take the fast path
-// (sql/settle-plain.sql, sql/settle-groups.sql, sql/settle-children.sql).
+// (settle_plain, settle_groups, settle_children).
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';

@@ -3,7 +3,7 @@
 import type { SweepReply } from '../contract/index.js';
 import { KEEPING_MS, type Server } from './driver/server.js';
 
-/** Servers on which a reap was rehearsed (sql/rehearse-reap.sql). */
+/** Servers on which a reap was rehearsed (rehearse_reap). */
 const rehearsed = new WeakSet<Server>();
 
 /** `reaped`: how many sessions died, in whole or in part. `sent`: the sweep has written messages. */

@@ -1,5 +1,6 @@
 // Adds jobs with parents or children, in any queues, as a whole or not at all. The steps in the queue of the call are one script
-// (lua/add-family.lua). Steps in other queues follow as messages, after the links to their jobs are written: a parent never misses a child.
+// (`add-family` in lua/families.lua). Steps in other queues follow as messages, after the links to their jobs are written: a parent never
+// misses a child.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type JobRef, type ParentLink, refKey } from '../../job/family.js';
 import type { NewJob } from '../../job/record.js';
@@ -91,7 +92,7 @@ export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], cal
   }
 }
 
-/** Returns the arguments of lua/add-family.lua up to the known jobs. `here`: the jobs that the script adds. */
+/** Returns the arguments of `add-family` in lua/families.lua up to the known jobs. `here`: the jobs that the script adds. */
 function headOf(
   { caller, seq }: Call,
   queue: string,
@@ -186,7 +187,7 @@ function modeOf(member: Member, known: Known): string {
   return `${shares === true ? 1 : 0}${waitsForChildren === true ? 1 : 0}${known.goneParents(member).join('\n\n')}`;
 }
 
-/** The stored parents also hold their bonds: see lua/shared/family-ends.lua. */
+/** The stored parents also hold their bonds: see lua/families.lua. */
 function withBonds(job: NewJob, bond: string): NewJob {
   if (job.parents === undefined) return job;
   return { ...job, parents: job.parents.map((parent) => Object.assign({ ...parent }, { n: bond })) };
@@ -293,7 +294,7 @@ function textsOf({ steps, sends }: Bite): Argument[] {
   return texts;
 }
 
-/** Packs the texts of steps into a message: see lua/shared/family-steps.lua. */
+/** Packs the texts of steps into a message: see `family-steps` in lua/families.lua. */
 function messageOf(texts: Argument[]): string {
   const all = texts.map(String);
   return `b\0${all.map((text) => Buffer.byteLength(text)).join(',')}\n${all.join('')}`;
@@ -355,7 +356,7 @@ class Known {
     return this.#found.has(refKey(ref)) && !this.exists(ref);
   }
 
-  /** Jobs of other queues, as lua/add-family.lua reads them. */
+  /** Jobs of other queues, as `add-family` in lua/families.lua reads them. */
   texts(refs: JobRef[]): string[] {
     return refs.map((ref) => `${this.exists(ref) ? 1 : 0}${refKey(ref)}`);
   }

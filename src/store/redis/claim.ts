@@ -8,7 +8,7 @@ import type { Runner } from './driver/runner.js';
 import { readSchedule } from './schedule.js';
 
 type Column = (string | null)[];
-/** The reply of lua/shared/claim.lua; only the head if no job was claimed. */
+/** The reply of lua/claim.lua; only the head if no job was claimed. */
 export type RawClaim = [
   head: string,
   granted?: string,
@@ -122,7 +122,7 @@ interface Numbers {
   processed: number;
 }
 
-/** Reads what `numbersOf` of lua/shared/jobs.lua writes. */
+/** Reads what `numbersOf` of lua/jobs.lua writes. */
 function numbersIn(text: string): Numbers {
   const [made, started, priority, stalls, , processed] = text.split(',');
   return {

@@ -1,4 +1,4 @@
-// Sends dead letters back (lua/send.lua). A letter arrives by a message: see state/relays.ts.
+// Sends dead letters back (`send` in lua/dead-letters.lua). A letter arrives by a message: see state/relays.ts.
 import type { Selection } from '../contract/index.js';
 import type { Runner } from './driver/runner.js';
 import { eachBatch, runBatch } from './select.js';

@@ -1,4 +1,4 @@
-// Reads the event log of a queue, which lua/shared/queue.lua writes: one entry per script, with records of a letter and texts.
+// Reads the event log of a queue, which `queue` in lua/queues.lua writes: one entry per script, with records of a letter and texts.
 import { REPLY_BYTES } from '../budget.js';
 import type { EventName, EventsReply, StoredEvent } from '../contract/index.js';
 import type { Runner } from './driver/runner.js';
@@ -59,7 +59,7 @@ const KINDS: Record<string, Kind> = {
 };
 const NUMBERS = new Set(['delay', 'attemptsMade', 'count']);
 const VALUES = new Set(['returnvalue', 'data']);
-/** Replaces a value that is too large for an event. Must equal LARGE_VALUE in lua/shared/clock.lua. */
+/** Replaces a value that is too large for an event. Must equal LARGE_VALUE in `clock` in lua/queues.lua. */
 const LARGE_VALUE = 'null ';
 const ENTRIES_AT_ONCE = 100;
 

@@ -1,4 +1,4 @@
-// Reads the links of a parent to its children (lua/children.lua).
+// Reads the links of a parent to its children (`children` in lua/families.lua).
 import type { ChildrenQuery, ChildrenReply, Link, LinkState } from '../contract/index.js';
 import type { Runner } from './driver/runner.js';
 

@@ -20,7 +20,7 @@ import { type Columns, freeText, toRecords } from './record.js';
 import type { Runner } from './driver/runner.js';
 import { status } from './state/status.js';
 
-/** The sorted set of each list except the active one. Jobs that wait for their lock key are in a set beside it (lua/list.lua). */
+/** The sorted set of each list except the active one. Jobs that wait for their lock key are in a set beside it (`list` in lua/jobs.lua). */
 const PLACES: Record<Exclude<ListName, 'active'>, string> = {
   'waiting-children': 'waiting-children',
   waiting: 'wait',
@@ -36,7 +36,7 @@ export function jobs(run: Runner, queue: string, query: string[] | ListQuery | G
   return 'group' in query ? listGroup(run, queue, query) : list(run, queue, query);
 }
 
-/** Reads the steps of a job in the order in which they were recorded: see lua/shared/job-steps.lua. */
+/** Reads the steps of a job in the order in which they were recorded: see `marking` in lua/jobs.lua. */
 export async function steps(run: Runner, queue: string, jobId: string): Promise<Step[]> {
   const flat = (await run('steps', queue, [jobId])) as string[];
   const numbered: [number: number, step: Step][] = [];

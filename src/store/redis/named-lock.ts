@@ -2,7 +2,7 @@
 import type { LetGoStatus, LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
 import type { Runner } from './driver/runner.js';
 
-/** A reply of lua/acquire.lua. */
+/** A reply of `acquire` in lua/named-locks.lua. */
 type RawGrant = [status: 'g'] | [status: 'h', fence: string] | [status: 't', ahead: number, endsInMs: number | ''];
 
 export async function acquire(run: Runner, queue: string, wishes: LockRequest[]): Promise<LockGrant[]> {

@@ -1,4 +1,4 @@
-// Converts between the two texts of a stored job (see lua/shared/jobs.lua) and job records. Texts that are joined with NUL must contain
+// Converts between the two texts of a stored job (see lua/jobs.lua) and job records. Texts that are joined with NUL must contain
 // no NUL: names are checked for it, JSON cannot contain one, and `freeText` replaces it in all other texts.
 import type { JobRecord, NewJob } from '../../job/record.js';
 import type { StoredState } from '../../job/state.js';
@@ -28,7 +28,7 @@ export function jobText({ timestamp, name, opts, data }: NewJob): string {
   return `${timestamp}\0${freeText(name)}\0${opts}\0${data}`;
 }
 
-/** Returns the marks and extras of a job as lua/shared/deduplication.lua stores them; '' for a plain job. */
+/** Returns the marks and extras of a job as `entries` in lua/deduplication.lua stores them; '' for a plain job. */
 export function extraText(job: NewJob): string {
   const [marks, extras] = [marksOf(job), extrasOf(job)];
   return marks === 0 && extras === null ? '' : `${marks},${extras ?? '{}'}`;
@@ -98,7 +98,7 @@ export function addSides(record: JobRecord, { reason, stack, progress, extra }: 
 
 function addExtras(record: JobRecord, fields: Partial<JobRecord>): void {
   Object.assign(record, fields);
-  // The stored parents also hold their bonds: see lua/shared/family-ends.lua.
+  // The stored parents also hold their bonds: see lua/families.lua.
   if (fields.parents !== undefined)
     record.parents = fields.parents.map(({ queue, id, onFailure }) => ({
       queue,
@@ -108,7 +108,7 @@ function addExtras(record: JobRecord, fields: Partial<JobRecord>): void {
 }
 
 type Column = (string | null)[];
-/** The columns that lua/shared/records.lua returns. */
+/** The columns that `records` in lua/jobs.lua returns. */
 export type Columns = [
   ids: string[],
   runs: Column,

@@ -1,4 +1,5 @@
-// Schedules: writes the changes of lua/schedule.lua, and reads schedules (lua/schedules.lua). The store, status and claims call it.
+// Schedules: writes the changes of `schedule` in lua/schedules.lua, and reads schedules (lua/schedules.lua). The store, status and claims
+// call it.
 import type { ScheduleRecord } from '../../job/schedule-record.js';
 import type { ScheduleChange, ScheduleQuery, ScheduleReply, SchedulesFound, Slot } from '../contract/index.js';
 import { flagsOf } from './add.js';
@@ -34,7 +35,7 @@ function readReply(id: string, reply: string): ScheduleReply {
   return reply.length === 1 ? { status } : { status, record: readSchedule(id, reply.slice(1)) };
 }
 
-/** Reads a record as lua/shared/schedule-records.lua stores it. */
+/** Reads a record as lua/schedules.lua stores it. */
 export function readSchedule(id: string, text: string): ScheduleRecord {
   const numbersEnd = text.indexOf('\0');
   const nextEnd = text.indexOf('\0', numbersEnd + 1);

@@ -1,4 +1,4 @@
-// Selects jobs by list and age, in batches that do not block Redis (lua/shared/choose.lua).
+// Selects jobs by list and age, in batches that do not block Redis (`choose` in lua/change.lua).
 import type { ListName, Selection } from '../contract/index.js';
 import type { Argument } from './driver/driver.js';
 import type { ScriptName } from './driver/scripts.js';
@@ -42,7 +42,7 @@ export async function runBatch({ run, relays }: Parts, queue: string, name: Scri
   return reply;
 }
 
-/** The letter that choose.lua knows a list by; `a` is known by choose-active.lua. */
+/** The letter that `choose` in lua/change.lua knows a list by; `a` is known by `cancel` in lua/change.lua. */
 function letterOf(list: ListName): string {
   if (list === 'waiting-children') return 'k';
   return list === 'prioritized' ? 'p' : LETTER[list];

@@ -1,4 +1,4 @@
-// Sessions: open, renew, close, and the check for suspicion. A renewal must never revive an ended session (lua/renew.lua).
+// Sessions: open, renew, close, and the check for suspicion. A renewal must never revive an ended session (`renew` in lua/sessions.lua).
 import {
   CRASH_GRACE_MS,
   type NewSession,

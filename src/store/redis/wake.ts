@@ -1,5 +1,6 @@
-// Calls listeners when their queue may have changed. A watcher arms its queue and reads its version in the same step (lua/watch.lua); the
-// next change is published and disarms the queue. So an idle queue costs nothing, and a busy queue publishes only as often as it is armed.
+// Calls listeners when their queue may have changed. A watcher arms its queue and reads its version in the same step (`watch` in
+// lua/queues.lua); the next change is published and disarms the queue. So an idle queue costs nothing, and a busy queue publishes only as
+// often as it is armed.
 // If a message is lost, the version has moved: every watcher polls once a second, whether or not the subscription works.
 import type { WatchedChange } from '../contract/index.js';
 import type { Dialer } from './driver/dial.js';

@@ -1,5 +1,5 @@
 // Writes data, progress, logs and steps of jobs, and records events of users. A write with a token must change nothing if the token is
-// stale (lua/shared/writes.lua).
+// stale (`writes` in lua/write.lua).
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract/index.js';
 import type { Argument } from './driver/driver.js';

@@ -22,7 +22,7 @@ export interface Loss {
   lostBy: string | null;
 }
 
-/** shared/owner-columns.sql */
+/** `owner-columns` in sql/sessions.sql */
 export type OwnerRow = [maxStalls: number, host: string, pid: number, name: string, suspected: number];
 
 /** `found` says how the loss was found. Default: the session's `suspected` flag decides. */

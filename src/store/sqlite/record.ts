@@ -7,7 +7,7 @@ import type { StoredState } from '../../job/state.js';
 import { extrasOf, MARK, marksOf, readExtras } from '../marks.js';
 import type { Value } from './driver/load.js';
 
-/** shared/job-columns.sql */
+/** `job-columns` in sql/jobs.sql */
 export type JobRow = [
   job: number,
   id: string,
@@ -32,7 +32,7 @@ export type JobRow = [
   extras: string | null,
 ];
 
-/** shared/waiting-columns.sql */
+/** `waiting-columns` in sql/claim.sql */
 export type WaitingRow = [
   job: number,
   id: string,
@@ -45,10 +45,10 @@ export type WaitingRow = [
   extras: string | null,
 ];
 
-/** shared/member-columns.sql: a waiting job of a group. */
+/** `member-columns` in sql/groups.sql: a waiting job of a group. */
 export type MemberRow = [...WaitingRow, ord: number];
 
-/** shared/left-columns.sql: a job that leaves a state. */
+/** `left-columns` in sql/jobs.sql: a job that leaves a state. */
 export type LeftRow = [
   job: number,
   id: string,
@@ -59,10 +59,10 @@ export type LeftRow = [
   extras: string | null,
 ];
 
-/** shared/held-columns.sql: an active job whose lock ends without an outcome from its owner. */
+/** `held-columns` in sql/jobs.sql: an active job whose lock ends without an outcome from its owner. */
 export type HeldRow = [...LeftRow, stalledCounter: number];
 
-/** find-job.sql */
+/** `find-job` in sql/jobs.sql */
 export type FoundRow = [
   ...HeldRow,
   state: number,
@@ -105,9 +105,9 @@ export function keyOf({ lockKey, group }: NewJob): string | undefined {
   return group === undefined ? lockKey : undefined;
 }
 
-/** The parameters of insert-plain-job.sql that `columnsOf` fills. */
+/** The parameters of `insert-plain-job` in sql/add.sql that `columnsOf` fills. */
 export const NEW_COLUMNS = 'priority delay timestamp name opts data key';
-/** The further parameters of insert-marked-job.sql that `markedColumnsOf` fills. */
+/** The further parameters of `insert-marked-job` in sql/add.sql that `markedColumnsOf` fills. */
 export const MARKED_COLUMNS = 'marks extras group';
 
 /** Returns the values of NEW_COLUMNS. */

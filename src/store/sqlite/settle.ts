@@ -24,10 +24,10 @@ type Of<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
 type Waiting = Exclude<Outcome['kind'], 'completed' | 'failed'>;
 /** A job and its attempts before this one. */
 type Ended = [...LeftRow, attemptsMade: number];
-/** The row of a job that a fast path has completed: shared/plain.sql. */
+/** The row of a job that a fast path has completed: `plain` in sql/jobs.sql. */
 const PLAIN_ROW: Ended = [0, '', 0, 0, null, 0, null, 0];
 const PLAIN_END: Ending = { text: '', fence: 0, isKept: true };
-/** shared/owned.sql */
+/** `owned` in sql/jobs.sql */
 type Owned = readonly [queue: number, id: string, session: string, fence: number];
 type Finished = Record<FinishedState, Keep[]>;
 

@@ -1,4 +1,4 @@
-// On connections of its own, the PostgreSQL store takes short ways for what most calls are (sql/add-plain.sql, sql/claim-plain.sql, sql/settle-plain.sql, and
+// On connections of its own, the PostgreSQL store takes short ways for what most calls are (add_plain, claim_plain, settle_plain, and
 // statements for renewals and sweeps). They must answer, count and tell what the long ways would, which a pool of the user's takes.
 import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';

@@ -175,7 +175,7 @@ describe.each(Object.entries(SERVERS))('a family on %s of Redis', (_title, { sta
   });
 });
 
-/** Steps of lua/add-family.lua: a parent that exists gets the child `a` in another queue. */
+/** Steps of `add-family` in lua/families.lua: a parent that exists gets the child `a` in another queue. */
 function linkAndSend(parent = 'parent'): string[] {
   const extra = `2,{"p":[{"queue":"parents","id":"${parent}","n":"bond"}]}`;
   const texts = ['e', 'a', '', '1\0n\0{}\0{}', extra, '00'];

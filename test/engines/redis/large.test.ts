@@ -30,7 +30,7 @@ function completed({ id, token }: ClaimedJob, value = 'null', count?: number): P
 }
 
 test('the byte budgets of the Redis scripts are those of the contract', async () => {
-  const lua = await readFile(new URL('../../../src/store/redis/lua/shared/clock.lua', import.meta.url), 'utf8');
+  const lua = await readFile(new URL('../../../src/store/redis/lua/queues.lua', import.meta.url), 'utf8');
   expect(lua).toContain(`= ${REPLY_BYTES}, ${EVENT_VALUE_BYTES}, ${EVENTS_BYTES_KEPT / 2}\n`);
 });
 

@@ -1,4 +1,4 @@
-// Most adds take a short way (lua/shared/plain-add.lua).
+// Most adds take a short way (`plain-add` in lua/add.lua).
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { NewJob } from '../../../src/job/record.js';

@@ -1,5 +1,6 @@
-// A settle on Redis that completes children tells their parents in its own step, if it can reach them (lua/shared/plain-children.lua and
-// plain-ends.lua). What it cannot do so becomes a message, as on the general path. Both paths must end with the same families.
+// A settle on Redis that completes children tells their parents in its own step, if it can reach them (`plain-settle` in lua/settle.lua and
+// `plain-settle` in lua/settle.lua). What it cannot do so becomes a message, as on the general path. Both paths must end with the same
+// families.
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';

@@ -1,4 +1,4 @@
-// Most settles take a short way (lua/shared/plain-settle.lua). It must leave the same data and give the same answer as the long way
+// Most settles take a short way (`plain-settle` in lua/settle.lua). It must leave the same data and give the same answer as the long way
 // does, and leave everything alone where it does not apply.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';

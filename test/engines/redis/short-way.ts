@@ -1,9 +1,9 @@
-// Scripts with a short way for what most of their calls are (lua/shared/plain-*.lua): it must leave the same data and give the same answer
+// Scripts with a short way for what most of their calls are (the parts `plain-…` of lua/): it must leave the same data and give the same answer
 // as the long way does, and leave everything alone where it does not apply.
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import type { Argument } from '../../../src/store/redis/driver/driver.js';
-import { partText, type ScriptName, script } from '../../../src/store/redis/driver/scripts.js';
+import { type ScriptName, script, scriptPart } from '../../../src/store/redis/driver/scripts.js';
 
 export const TAG = '{holdfast:q}';
 /** Where the long way is gone, on the same data. */
@@ -12,21 +12,8 @@ const LEFT_ALONE = 'left alone';
 /** The parts of a short way, in their order. */
 const SHORT_WAYS = {
   'plain-add': ['plain-add', 'plain-save'],
-  'plain-deliver': ['plain-deliver', 'plain-release', 'plain-save'],
-  'plain-settle': [
-    'plain-settle',
-    'plain-complete',
-    'plain-children',
-    'plain-groups',
-    'plain-turns',
-    'plain-asides',
-    'plain-grant',
-    'plain-write',
-    'plain-group-write',
-    'plain-reply',
-    'plain-ends',
-    'plain-save',
-  ],
+  'plain-deliver': ['plain-deliver', 'plain-save'],
+  'plain-settle': ['plain-settle', 'plain-save'],
 };
 
 /** Both ways at one moment of Redis' clock; the long one on a copy. Answers which one the call takes. */
@@ -41,7 +28,7 @@ export async function goBothWays(
   const before = await dataOf(client, TAG);
   const [seconds, micros] = await client.time();
   const text = script(name).text.replace("call('TIME')", `{ ${seconds}, ${micros} }`);
-  const short = SHORT_WAYS[part].map(partText).join('\n');
+  const short = SHORT_WAYS[part].map(scriptPart).join('\n');
   const [head = '', tail] = text.split(short);
   expect(tail).toBeDefined();
   const reply = await client.eval(`${head}${short}\nreturn '${LEFT_ALONE}'`, 1, TAG, ...args);
@@ -50,7 +37,7 @@ export async function goBothWays(
     return 'long';
   }
   const onCopy = args.map((arg) => (arg === TAG ? COPY : arg));
-  // deliver.lua goes on where its short way has stopped.
+  // `deliver` in lua/families.lua goes on where its short way has stopped.
   const without = part === 'plain-deliver' ? 'local plainTaken = 0' : '';
   const long = await client.eval(text.replace(short, without), 1, COPY, ...onCopy);
   expect(reply).toEqual(part === 'plain-deliver' ? (long as unknown[]).slice(0, 2) : long);

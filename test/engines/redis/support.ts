@@ -77,7 +77,7 @@ export async function fakeRedis(info: string): Promise<{ port: number }> {
 
 const COUNTERS = 26;
 
-/** The layout of a queue: the last of its counters (lua/shared/counters.lua). */
+/** The layout of a queue: the last of its counters (`counters` in lua/queues.lua). */
 export async function layoutOf(client: Redis, tag: string): Promise<number | undefined> {
   return (await client.getBuffer(`${tag}:meta`))?.readDoubleLE(8 * (COUNTERS - 1));
 }

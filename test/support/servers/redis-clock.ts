@@ -1,22 +1,20 @@
 // The clock of Redis stores under a test's hand: their scripts read it from a key instead of asking Redis for the time. The texts of the scripts
 // are shared by all stores of a process, so this holds for all of them.
 import { createHash } from 'node:crypto';
-import { readdirSync } from 'node:fs';
 import type { Cluster, Redis } from 'ioredis';
-import { type ScriptName, script } from '../../../src/store/redis/driver/scripts.js';
+import { type ScriptName, script, sections } from '../../../src/store/redis/driver/scripts.js';
 
 const ASKED = "call('TIME')";
 
 /** `read` is Lua that returns seconds and microseconds, as TIME does. */
 export function readClockWith(read: string): void {
-  const files = readdirSync(new URL('../../../src/store/redis/lua/', import.meta.url));
-  for (const file of files.filter((name) => name.endsWith('.lua'))) {
-    const known = script(file.replace('.lua', '') as ScriptName);
+  for (const name of sections.operations.keys()) {
+    const known = script(name as ScriptName);
     if (known.text.includes(read)) continue;
     const text = known.text.replace(ASKED, () => read);
     // The text that replaces it may ask Redis as well.
     if (known.text.replace(ASKED, '').includes("'TIME'"))
-      throw new Error(`${file} asks for the time in another way than by ${ASKED}.`);
+      throw new Error(`The script ${name} asks for the time in another way than by ${ASKED}.`);
     Object.assign(known, { text, sha: createHash('sha1').update(text).digest('hex') });
   }
 }

@@ -119,7 +119,7 @@ export class Engine {
       onMessage: (payload) => this.wake.hear(payload),
       onConnecting: async (run) => {
         await this.#presence.hold(run);
-        this.warnings.look(await run(sqlOf('schema/durability.sql')));
+        this.warnings.look(await run(sqlOf('schema/durability')));
       },
       onConnected: () => this.wake.wakeAll(),
       onLost: () => this.#presence.lost(),

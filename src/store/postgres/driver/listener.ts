@@ -94,7 +94,7 @@ export class Listener {
     });
     try {
       await client.connect();
-      await run(sqlOf('schema/keepalives.sql'));
+      await run(sqlOf('schema/keepalives'));
       await run(`LISTEN ${this.#options.channel}`);
       await this.#options.onConnecting(run);
       if (lost || this.#closed) throw new Error('lost');

@@ -3,7 +3,7 @@
 // notification of its own writes nothing to disk. It is sent at once after the first change, and then for many changes together. If one
 // is lost, the poll of the waiting processes makes up for it.
 // But a lone job should not wait for a second call. So an add after a quiet moment sends its own notification, if no other transaction of
-// this kind is open in the database (sql/add-plain.sql): then no transaction waits for another one's fsync. A job that another process waits
+// this kind is open in the database (add_plain): then no transaction waits for another one's fsync. A job that another process waits
 // for starts 0.5 to 1 ms earlier, of 3.5 to 4 ms.
 import { setTimeout as sleep } from 'node:timers/promises';
 

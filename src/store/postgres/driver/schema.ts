@@ -25,14 +25,14 @@ interface Found {
   ran: number[];
   /** True if no pooler lies between this process and the server. */
   direct: boolean;
-  /** The rows that sql/schema/durability.sql returns. */
+  /** The rows that `schema/durability` in sql/schema.sql returns. */
   settings: unknown[][];
 }
 
 /** Checks the server and the schema. Creates or migrates the schema if `migrate` is true. */
 export async function prepareSchema(server: Server, schema: string, migrate: boolean): Promise<Found> {
   return server.use(async (run, client) => {
-    const [row] = await run(sqlOf('schema/facts.sql'));
+    const [row] = await run(sqlOf('schema/facts'));
     const [version, readOnly, encoding, isolation, pid, ...who] = row as [
       number,
       boolean,
@@ -69,7 +69,7 @@ export async function prepareSchema(server: Server, schema: string, migrate: boo
     }
     const ran = migrate ? await bringUp(run, schema, place, who) : await check(run, schema, place);
     // Behind a pooler, the process number of the connection differs from that of the process that serves it.
-    return { ran, direct: client.processID === pid, settings: await run(sqlOf('schema/durability.sql')) };
+    return { ran, direct: client.processID === pid, settings: await run(sqlOf('schema/durability')) };
   }, MIGRATION_MS);
 }
 
@@ -92,7 +92,7 @@ async function bringUp(run: Run, schema: string, place: string, who: Who): Promi
   for (let tries = 1; ; tries += 1) {
     await run('BEGIN');
     try {
-      await run(sqlOf('schema/lock-schema.sql'), [schema]);
+      await run(sqlOf('schema/lock-schema'), [schema]);
       const version = await versionOf(run, schema, place);
       if (version < SCHEMA_VERSION) await writeSchema(run, schema, version, place, who);
       await run('COMMIT');
@@ -116,7 +116,7 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
     // The functions come in any order, and may call one another.
     await run('SET LOCAL check_function_bodies TO off');
     await run("SELECT set_config('holdfast.functions', $1, true)", [JSON.stringify(functionTexts())]);
-    await run(sqlOf('schema/replace-functions.sql'));
+    await run(sqlOf('schema/replace-functions'));
     if (version === 0) await run('INSERT INTO holdfast_schema (version) VALUES (0)');
     await run('UPDATE holdfast_schema SET version = $1, revision = $2', [READABLE_SINCE, SCHEMA_VERSION]);
   } catch (error) {
@@ -141,7 +141,7 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
  */
 async function versionOf(run: Run, schema: string, place: string): Promise<number> {
   const name = quoteName(schema);
-  const [row] = await run(sqlOf('schema/contents.sql'), [`${name}.holdfast_schema`, schema]);
+  const [row] = await run(sqlOf('schema/contents'), [`${name}.holdfast_schema`, schema]);
   const [ours, relations] = row as [boolean, number];
   if (!ours && relations > 0) {
     throw refused(

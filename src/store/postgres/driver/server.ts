@@ -51,7 +51,7 @@ export const KEEPING_MS = 4000;
 /** Calls functions of the schema. */
 export type Calls = Pick<Server, 'call'>;
 
-/** Selected beside the reply of a function: whether its transaction has written messages (sql/has-sent.sql). */
+/** Selected beside the reply of a function: whether its transaction has written messages (has_sent). */
 const SENT = "current_setting('holdfast.sent', true) = '1'";
 
 export class Server {

@@ -1,10 +1,10 @@
-// Loads the SQL: one file of sql/ per operation, which is a function of the schema or one statement. A line `-- include: part` stands for
-// the text of sql/shared/part.sql. Statements name their parameters (:queue); the server gets numbers instead ($1).
+// Loads the SQL. Each operation is a section of a file of sql/ (see ../../sections.ts): a function of the schema, or one statement.
+// Statements name their parameters (:queue); the server gets numbers instead ($1). `npm run script -- postgres settle` prints what it gets.
 //
 // Functions are verbs, steps or expressions. Every verb is one function, so that it is one round trip and one transaction, also behind a
 // pooler that assigns connections per transaction. The server also keeps the plans of a function without named statements. A verb
-// includes the settings (sql/shared/settings.sql). A step is called by verbs under their settings, or by the store as a fast path under
-// those of the connection. An expression is a function in the language SQL, which the server inlines where it is called.
+// includes the settings (`settings` in sql/queues.sql). A step is called by verbs under their settings, or by the store as a fast path
+// under those of the connection. An expression is a function in the language SQL, which the server inlines where it is called.
 //
 // Rules for all of these texts:
 // - Rows are locked in this order: callers, sessions, jobs in the order of their ids, schedules in the order of theirs, names. Rows locked
@@ -13,10 +13,10 @@
 //   statistics older than the jobs, it would turn a list of ids with an order, or a join with one, into a walk through the whole queue.
 // - `state + 0` and `reaped + 0`, of a row that is looked up by its id or place, keep the planner from the index of all active jobs, or of
 //   all open sessions. With statistics from a time when that index was small, the planner would choose it and walk through all of it.
-// - (xmax = 0 OR untouched(xmax)): see sql/untouched.sql.
-// - The journal is read from `journal_from` on, behind the rows that are surely dead (sql/find-dead-ranges.sql).
-import { replaceParameters, withIncludes } from '../../sql-files.js';
-import { sqlFiles, sqlText } from './sql-texts.js';
+// - (xmax = 0 OR untouched(xmax)): see `untouched` in sql/dead-rows.sql.
+// - The journal is read from `journal_from` on, behind the rows that are surely dead (find_dead_ranges).
+import { operationText, partText, replaceParameters, sectionsOf } from '../../sections.js';
+import { texts } from './sql-texts.js';
 
 export interface Statement {
   readonly text: string;
@@ -27,11 +27,12 @@ export interface Statement {
 const FUNCTION = /^CREATE FUNCTION (\w+)/m;
 const SETTING = /^SET (\w+) TO (.+)$/gm;
 
+export const sections = sectionsOf(texts);
 const statements = new Map<string, Statement | undefined>();
 
-/** Returns the text of a file below sql/, with its includes. */
-export function sqlOf(file: string): string {
-  return withIncludes(file, sqlText);
+/** Returns the text of an operation, with its includes. */
+export function sqlOf(name: string): string {
+  return operationText(name, sections);
 }
 
 /** Returns the statement of an operation, or undefined if the operation is a function. */
@@ -41,10 +42,10 @@ export function statementOf(name: string): Statement | undefined {
 }
 
 function load(name: string): Statement | undefined {
-  const file = sqlOf(`${name.replaceAll('_', '-')}.sql`);
-  if (FUNCTION.test(file)) return undefined;
+  const section = sqlOf(name);
+  if (FUNCTION.test(section)) return undefined;
   const parameters: string[] = [];
-  const text = replaceParameters(file, (snake) => {
+  const text = replaceParameters(section, (snake) => {
     const parameter = snake.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
     if (!parameters.includes(parameter)) parameters.push(parameter);
     return `$${parameters.indexOf(parameter) + 1}`;
@@ -61,10 +62,8 @@ export function callOf(name: string, parameters: string[]): Statement {
 
 /** Returns the statements that create the functions of the schema, by the names of the functions. */
 export function functionTexts(): Record<string, string> {
-  const named = sqlFiles()
-    .map(sqlOf)
-    .map((text) => [FUNCTION.exec(text)?.[1], text] as const);
-  return Object.fromEntries(named.filter(([name]) => name !== undefined));
+  const functions = [...sections.operations].filter(([name, text]) => !name.includes('/') && FUNCTION.test(text));
+  return Object.fromEntries(functions.map(([name]) => [name, sqlOf(name)]));
 }
 
 /**
@@ -73,7 +72,7 @@ export function functionTexts(): Record<string, string> {
  * returns whether it set them. Fast paths need it: statements, and functions that set nothing.
  */
 export function tuning(): string {
-  const settings = [...sqlOf('shared/settings.sql').matchAll(SETTING)];
+  const settings = [...partText('settings', sections).matchAll(SETTING)];
   const set = settings.map(([, name, value]) => `set_config('${name}', ${value}, false)`);
   return `SELECT CASE WHEN pg_backend_pid() = $1 THEN set_config('search_path', $2, false) || ${set.join(' || ')} END IS NOT NULL`;
 }

@@ -4,7 +4,7 @@ import { sqlOf } from './sql.js';
 
 /**
  * The numbers of `jobs.state`. Partial indexes name these numbers. `keyed` and `behind` also mean waiting, for jobs with a lock key (see
- * sql/first-of-keys.sql), and so does `grouped`, for jobs of groups.
+ * first_of_keys), and so does `grouped`, for jobs of groups.
  */
 export const STATE = {
   grouped: -2,
@@ -21,7 +21,7 @@ export const STATE = {
 /** An empty migration: it only recreates the functions. */
 const NEW_FUNCTIONS = '';
 
-const migration = (name: string): string => sqlOf(`schema/${name}.sql`);
+const migration = (name: string): string => sqlOf(`schema/${name}`);
 
 export const MIGRATIONS: readonly string[] = [
   migration('first'),

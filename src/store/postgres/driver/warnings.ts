@@ -2,7 +2,7 @@
 // reconnect.
 import { HoldfastError } from '../../../errors.js';
 
-/** The settings that sql/schema/durability.sql reads, and what they risk. */
+/** The settings that `schema/durability` in sql/schema.sql reads, and what they risk. */
 const RISKS: Record<string, string> = {
   fsync: 'a crash of its machine may lose acknowledged jobs or damage the whole database',
   full_page_writes: 'a crash of its machine may damage the database',
@@ -21,7 +21,7 @@ export class Warnings {
     this.#place = place;
   }
 
-  /** `settings`: the rows that sql/schema/durability.sql returns. */
+  /** `settings`: the rows that `schema/durability` in sql/schema.sql returns. */
   look(settings: unknown[][]): void {
     this.#current = settings.filter(([, value]) => value === 'off').map(([name]) => this.#warning(String(name)));
     for (const warning of this.#current) this.report(warning);

@@ -30,7 +30,7 @@ export class Presence {
   /** Takes a new lock on the listener's connection. */
   async hold(run: Run): Promise<void> {
     const lock = randomInt(2 ** 31 - 1);
-    const rows = await run(sqlOf('schema/hold-presence.sql'), [lock]);
+    const rows = await run(sqlOf('schema/hold-presence'), [lock]);
     if (rows[0]?.[0] !== true) throw new Error('another process drew the same number');
     this.#vouched = lock;
     void this.#tell();

@@ -1,7 +1,7 @@
-// Folds the journal beside fast paths that are one statement (sql/fold.sql).
+// Folds the journal beside fast paths that are one statement (fold).
 import type { Server } from '../driver/server.js';
 
-/** One of this many calls folds, if no other transaction is folding. Calls of functions fold by themselves (sql/shared/fold-sometimes.sql). */
+/** One of this many calls folds, if no other transaction is folding. Calls of functions fold by themselves (`fold-sometimes` in sql/journal.sql). */
 const FOLD_EVERY = 32;
 /** Timeout of a fold that runs aside, in ms. */
 const FOLD_MS = 3000;

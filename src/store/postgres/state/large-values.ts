@@ -14,7 +14,8 @@ export const INLINE_BYTES = 16 * 1024;
 const LEAST_BYTES = 1024;
 
 /**
- * Returns INLINE_BYTES for a claim of `count` jobs, which packs jobs before it knows whether they fit into one reply (sql/shared/take.sql).
+ * Returns INLINE_BYTES for a claim of `count` jobs, which packs jobs before it knows whether they fit into one reply (`take` in
+ * sql/claim.sql).
  */
 export function inlineBytes(count: number): number {
   return Math.max(LEAST_BYTES, Math.min(INLINE_BYTES, Math.floor(REPLY_BYTES / count)));

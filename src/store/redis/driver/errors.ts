@@ -87,7 +87,7 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-/** Prefix of the error in lua/shared/counters.lua. */
+/** Prefix of the error in `counters` in lua/queues.lua. */
 const NEWER = 'HOLDFAST NEWER ';
 const NEWER_ADVICE = 'Nothing was read or written. Update Holdfast in this process, or use another prefix.';
 

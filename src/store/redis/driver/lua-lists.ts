@@ -1,7 +1,7 @@
 // The ordered lists that the Lua scripts and this store share, and the placeholders that write them into a script. The lists are part of
 // the key layout: append to SETTINGS, and never reorder any of them.
 
-/** The fields of a run text, in order; lua/shared/run-texts.lua describes them. */
+/** The fields of a run text, in order; `run-texts` in lua/jobs.lua describes them. */
 export const RUN_FIELDS = [
   'state',
   'seq',
@@ -18,7 +18,7 @@ export const RUN_FIELDS = [
   'processed',
 ] as const;
 
-/** The counters of a queue, in the order in which they are packed; lua/shared/counters.lua describes them. */
+/** The counters of a queue, in the order in which they are packed; `counters` in lua/queues.lua describes them. */
 const COUNTERS =
   'tick front lastId active sides delays paused limitedUntil windowEnds windowUsed windowMax event firstEvent version armed jobsVersion jobsArmed keys cap locksVersion locksArmed largest eventBytes eventMark eventMarkBefore layout'.split(
     ' ',

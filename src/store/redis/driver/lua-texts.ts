@@ -1,9 +1,6 @@
-// Reads the Lua files. The build replaces this file by one that contains all Lua texts without their comments, so that bundles need no
-// other files (scripts/finish-build.mjs).
-import { readFileSync } from 'node:fs';
+// The Lua files. The build replaces this file by one that contains all Lua texts without their comments, so that bundles need no other
+// files (scripts/finish-build.mjs).
 import { join } from 'node:path';
+import { textsIn } from '../../sections.js';
 
-/** `file`: a path below lua/. */
-export function luaText(file: string): string {
-  return readFileSync(join(__dirname, '..', 'lua', file), 'utf8');
-}
+export const texts: Record<string, string> = textsIn(join(__dirname, '..', 'lua'));

@@ -1,8 +1,10 @@
-// Loads the Lua scripts: one file per operation, whose first line (`-- use:`) names the parts of lua/shared that it needs. Scripts are
-// sent by their hash. A server that does not know the hash (restarted, flushed, a replica that took over) gets the text once.
+// Loads the Lua scripts. Each is a section of a file of lua/ (see ../../sections.ts), whose first line (`-- use:`) names the parts that it
+// needs. `npm run script -- redis settle` prints what the server gets. Scripts are sent by their hash. A server that does not know the hash
+// (restarted, flushed, a replica that took over) gets the text once.
 import { createHash } from 'node:crypto';
+import { operationText, partText, sectionsOf } from '../../sections.js';
 import { expand } from './lua-lists.js';
-import { luaText } from './lua-texts.js';
+import { texts } from './lua-texts.js';
 
 export type ScriptName =
   | 'acquire'
@@ -64,6 +66,7 @@ export interface Script {
   readonly sha: string;
 }
 
+export const sections = sectionsOf(texts);
 const loaded = new Map<ScriptName, Script>();
 
 export function script(name: ScriptName): Script {
@@ -71,19 +74,18 @@ export function script(name: ScriptName): Script {
 }
 
 function load(name: ScriptName): Script {
-  const operation = expand(luaText(`${name}.lua`));
+  const operation = expand(operationText(name, sections));
   const parts = /^-- use: (.+)$/m.exec(operation)?.[1]?.split(' ') ?? [];
-  const texts = parts.map(partText);
-  const text = nested(texts, Math.max(2, parts.indexOf('queue') + 1), operation);
+  const shared = parts.map(scriptPart);
+  const text = nested(shared, Math.max(2, parts.indexOf('queue') + 1), operation);
   const made = { text, sha: createHash('sha1').update(text).digest('hex') };
   loaded.set(name, made);
   return made;
 }
 
-/** Returns the text of a part that scripts share. A part may include others: `$include{one other}`. */
-export function partText(part: string): string {
-  const text = expand(luaText(`shared/${part}.lua`));
-  return text.replace(/\$include\{([^}]+)\}/g, (_, parts: string) => parts.split(' ').map(partText).join('\n'));
+/** Returns the text of a part that scripts share. */
+export function scriptPart(part: string): string {
+  return expand(partText(part, sections));
 }
 
 /** Scripts that a full Redis may refuse: they store jobs and texts of users. All others take little memory, and finishing frees some. */

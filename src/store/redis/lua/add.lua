@@ -1,15 +1,108 @@
+-- Adding jobs.
+
+-- part: enter
+-- Puts a new job into the queue. The caller stores its texts.
+local function nameIn(text) return match(text, '^[^%z]*%z([^%z]*)') end
+
+-- flags: see `add`. The job waits at `place`, unless it is delayed or goes to the front. Returns its run text.
+local function enter(id, flags, text, place, marked)
+  local priority, delay, lifo, rest = match(flags == '' and '0,0,0' or flags, '^(%d*),(%d*),(%d)(.*)$')
+  local job = { id = id, priority = priority, ord = '' }
+  noteSize(#text)
+  if rest:sub(1, 1) == ';' then
+    job.group = rest:sub(2)
+    openGroups()
+  elseif rest ~= '' then
+    job.key = rest:sub(2)
+    if queue.keys == 0 then set('keys', 1) end
+  end
+  if delay ~= '0' then
+    tell(2, 'D', id, nameIn(text), putDelayed(job, delay))
+  else
+    putWaiting(job, lifo == '1', lifo ~= '1' and place)
+    tell(2, 'N', id, nameIn(text))
+  end
+  local letter = marked and job.state:upper() or job.state
+  local tail = job.key and '\0' .. job.key or job.group and '\0\0' .. job.group or ''
+  return format(ENTERED_RUN, letter, job.ord, job.delay, priority) .. digits(floor(now)) .. ',\0\0' .. tail
+end
+
+-- Raises the layout of a queue with a marked job, as far as its marks need. Processes of versions that do not know them must not touch the
+-- queue any more.
+local function raiseForMarks(extra)
+  if queue.layout < 2 then set('layout', 2) end
+  -- Parents, children, and jobs with a letter: see families.lua.
+  local marks = queue.layout < 6 and tonumber(match(extra, '^%d+'))
+  if not marks or marks < 64 and marks % 8 < 2 then return end
+  settings = settings or { $each{settings # = 0} }
+  set('layout', 6)
+end
+
+-- Puts a new marked job into the queue and stores it at once: deduplication looks at the owner of an entry.
+local function enterMarked(id, flags, text, extra, place)
+  call('HSET', key('run'), id, enter(id, flags, text, place, true))
+  call('HSET', key('job'), id, text)
+  call('HSET', key('extra'), id, extra)
+  raiseForMarks(extra)
+end
+
+-- part: plain-add
+-- Fast path for most adds, in a straight line as in `plain-settle` in settle.lua: jobs without a given id, priority, delay, lifo and lock
+-- key.
+-- If a call does not fit the fast path, it leaves before it has changed anything, and `add` carries the call out.
+-- More than a thousand jobs would not fit on Lua's stack.
+local reply, told, events, offers = nil, { nil, nil, nil }, 0, true
+if #ARGV == 3 + ARGV[3] and #ARGV > 3 and #ARGV <= 1003 then
+  repeat
+    local size = #ARGV - 3
+    local memory, run = base .. ':added:' .. ARGV[1], base .. ':run'
+    local last = match(call('GET', memory) or '0', '^%d*')
+    if tonumber(ARGV[2]) <= tonumber(last) then break end
+
+    local added = NEW_RUN .. format(DIGITS, floor(now)) .. ',\0\0'
+    local place = tick < micros and micros or tick + 1
+    -- Tables begin with room for one job, because a table that grows is reallocated.
+    local ids, runs, jobs, waits = { nil }, { nil, nil }, { nil, nil }, { nil, nil }
+    for i = 1, size do
+      local id, text = format(DIGITS, lastId + i), ARGV[3 + i]
+      ids[i] = id
+      if #text > largest then largest = #text end
+      jobs[2 * i - 1], jobs[2 * i] = id, text
+      runs[2 * i - 1], runs[2 * i] = id, added
+      waits[2 * i - 1], waits[2 * i] = format(DIGITS, place + i - 1), id
+      told[3 * i - 2], told[3 * i - 1], told[3 * i] = 'N', id, match(text, '^[^%z]*%z([^%z]*)')
+    end
+    -- If a user gave one of these ids to a job before, `add` skips that id.
+    if size == 1 then
+      if call('HSETNX', run, ids[1], added) == 0 then break end
+    else
+      local known, anyKnown = call('HMGET', run, unpack(ids)), false
+      for i = 1, size do anyKnown = anyKnown or known[i] end
+      if anyKnown then break end
+      call('HSET', run, unpack(runs))
+    end
+    call('HSET', base .. ':job', unpack(jobs))
+    call('ZADD', base .. ':wait', unpack(waits))
+    tick, lastId, events = place + size - 1, lastId + size, 2 * size
+    reply = ids[1] .. ',' .. ARGV[3]
+    call('SET', memory, ARGV[2] .. ',' .. reply, 'PX', ADD_REMEMBERED_MS)
+  until true
+end
+
+-- name: add
 -- use: clock run-texts counters plain-add plain-save tools queue jobs groups lanes keys places enter marks marking families entries schedules locks leave
 -- Adds jobs. A repeated call (same caller and seq) returns the first reply and adds nothing.
 -- KEYS: tag, the hash tag of the queue.
 -- ARGV: caller, seq, size (number of jobs), then for each job: id ('': the queue counts one up), flags, text, extra, mode.
 --   flags   priority,delayMs,lifo and, with a lock key, a comma and the key, with a group, a semicolon and its key; '' means 0,0,0
---   extra   marks and extras of a marked job (see deduplication.lua), else ''
+--   extra   marks and extras of a marked job (see `entries` in deduplication.lua), else ''
 --   mode    deduplication of the job: ttlMs,extend,replaceDelayed,keepLastIfActive,id ('': no ttlMs, 1 or 0 for the next three), else ''
 --   If no job of the call is marked, extra and mode are left out. If no job has an id or flags either, as in most calls, each job is its
 --   text alone.
--- Returns first,count if all ids were counted up without a gap; else for each job a letter (n new, d duplicate, u deduplicated: the id is that
--- of the owner) and its id,
+-- Returns first,count if all ids were counted up without a gap; else for each job a letter (n new, d duplicate, u deduplicated: the id is
+-- that of the owner) and its id,
 -- with NUL between jobs. If the script has sent messages, NUL, o and the name of each receiving queue follow.
+
 local caller, seq = ARGV[1], ARGV[2]
 local memory = key('added:' .. caller)
 local last, remembered = match(call('GET', memory) or '0,', '^(%d*),(.*)$')

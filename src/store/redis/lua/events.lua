@@ -1,3 +1,6 @@
+-- Events: reading and trimming them.
+
+-- name: events
 -- use: clock tools counters queue
 -- Reads the event log, up to the byte budget of a reply.
 -- KEYS: tag, the hash tag of the queue.
@@ -9,6 +12,7 @@
 --   entries        stream entries, from the one that holds the next event on
 --   values         the large values stored beside these entries
 -- The script reads STEP entries at a time, because Redis cannot measure an entry of a stream without reading it.
+
 if ARGV[1] == '' then return { queue.event, queue.firstEvent, {}, {} } end
 local STEP = 10
 local first, most = math.max(tonumber(ARGV[1]) + 1, queue.firstEvent), tonumber(ARGV[2])

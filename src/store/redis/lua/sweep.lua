@@ -1,3 +1,6 @@
+-- Sweeping: what a dead session leaves behind.
+
+-- name: sweep
 -- use: clock tools run-texts counters queue jobs groups lanes keys places enter marks marking families entries schedules metrics locks leave ending retention failing hand-back sessions names
 -- Sweeps: ends expired sessions, and takes dead locks from their owners. Idempotent; any worker may call it.
 -- KEYS: tag, the hash tag of the queue.
@@ -8,7 +11,8 @@
 --   more      1 if more sessions or locks are dead, else 0
 --   lostBy    LostBy (JSON) of the stalled jobs, then of the failed jobs
 --   sentTo    queues that the script has sent messages to
---   checks    1 if the caller is to check parents that have waited for long (overdue.lua), else 0
+--   checks    1 if the caller is to check parents that have waited for long (`overdue` in families.lua), else 0
+
 local limit, CHECK_EVERY_MS = math.min(tonumber(ARGV[1]), 100), 10000
 
 local expired = call('ZRANGEBYSCORE', key('sessions'), '-inf', now, 'LIMIT', 0, limit)

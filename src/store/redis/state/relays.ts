@@ -1,4 +1,4 @@
-// Delivers messages between queues: takes them from the outbox of the sending queue (lua/shared/outbox.lua) to the receiving queue. On one
+// Delivers messages between queues: takes them from the outbox of the sending queue (lua/families.lua) to the receiving queue. On one
 // server, or in one slot of a cluster, one script takes and applies them. Between two slots these are two steps: the receiving queue keeps
 // the number of the last message that it has applied, so a message that is delivered twice is applied once.
 import { within } from '../../../runtime/within.js';
@@ -97,7 +97,7 @@ export class Relays {
     await Promise.all(pairs.map(deliver));
   }
 
-  /** Writes what lua/shared/plain-children.lua needs to tell parents in the same step. Queues that send no messages need nothing. */
+  /** Writes what `plain-settle` in lua/settle.lua needs to tell parents in the same step. Queues that send no messages need nothing. */
   writeNear(args: Argument[], queue: string): void {
     const near = this.#near.get(queue);
     if (near !== undefined) args.push(...near);

@@ -1,6 +1,6 @@
 // The SQL files of this engine. The build replaces this file by one that contains all SQL texts without their comments
 // (scripts/finish-build.mjs).
 import { join } from 'node:path';
-import { sqlFilesOf } from '../../sql-files.js';
+import { textsIn } from '../../sections.js';
 
-export const { sqlText, sqlFiles } = sqlFilesOf(join(__dirname, '..', 'sql'));
+export const texts: Record<string, string> = textsIn(join(__dirname, '..', 'sql'));

@@ -11,7 +11,7 @@ import type { Moment } from './clock.js';
  */
 export const PLACE = { idle: 0, ring: 1, resting: 2, full: 3, kept: 4 } as const;
 
-/** shared/group-columns.sql */
+/** `group-columns` in sql/groups.sql */
 export type GroupRow = [
   key: string,
   number: number | null,

@@ -7,7 +7,7 @@ import { sql } from '../driver/sql.js';
 import type { LeftRow } from '../record.js';
 import type { QueueState } from './queue-state.js';
 
-/** shared/schedule-columns.sql */
+/** `schedule-columns` in sql/schedules.sql */
 type ScheduleRow = [
   id: string,
   version: number,

@@ -11,7 +11,7 @@ import type { Moment } from './clock.js';
 /** Groups without room or jobs that one claim passes. */
 const PASSED_AT_ONCE = 100;
 
-/** page-of-ring.sql. The columns of the job are null if no job waits. */
+/** `page-of-ring` in sql/groups.sql. The columns of the job are null if no job waits. */
 type RingRow = [...GroupRow, active: number, moreWait: number, ...MemberRow];
 const [AT_ACTIVE, AT_MORE, AT_JOB] = [10, 11, 12];
 

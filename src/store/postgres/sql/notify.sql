@@ -1,2 +1,0 @@
--- Sends notifications to other processes (wake.ts).
-SELECT pg_notify(:channel, payload) FROM unnest(:payloads::text[]) payload

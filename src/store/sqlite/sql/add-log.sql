@@ -1,2 +1,0 @@
--- Adds a log to a row.
-INSERT INTO logs (job, number, row) VALUES (:job, :number, :row)

@@ -1,4 +1,0 @@
--- Returns a row if a chunk has an old caller.
-SELECT 1
--- include: old-callers
-LIMIT 1

@@ -1,2 +1,0 @@
--- Removes the own end of a lock.
-UPDATE jobs SET endsAt = NULL WHERE job = :job

@@ -1,5 +1,0 @@
--- Completes a parent whose links allow it.
--- include: completed
-RETURNING
--- include: left-columns
-, attemptsMade - 1

@@ -1,3 +1,0 @@
--- Counts the jobs that a session holds.
-SELECT count(*)
--- include: held-by-session

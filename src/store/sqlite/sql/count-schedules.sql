@@ -1,2 +1,0 @@
--- Counts the schedules of a queue.
-SELECT count(*) FROM schedules WHERE queue = :queue

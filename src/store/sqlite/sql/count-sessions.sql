@@ -1,2 +1,0 @@
--- Counts the sessions of a queue.
-SELECT count(*) FROM sessions WHERE queue = :queue AND reaped < 2

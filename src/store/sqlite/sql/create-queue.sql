@@ -1,2 +1,0 @@
--- Creates the row of a queue.
-INSERT INTO queues (name) VALUES (:name)

@@ -1,2 +1,0 @@
--- Cuts the first events off a row.
-UPDATE events SET first = :first, body = :body WHERE queue = :queue AND first = :before

@@ -1,4 +1,0 @@
--- Delays any running job.
--- include: delayed
-RETURNING
--- include: left-columns

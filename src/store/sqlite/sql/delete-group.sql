@@ -1,2 +1,0 @@
--- Deletes a group.
-DELETE FROM groups WHERE queue = :queue AND key = :key

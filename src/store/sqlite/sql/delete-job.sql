@@ -1,2 +1,0 @@
--- Deletes a row.
-DELETE FROM jobs WHERE job = :job

@@ -1,2 +1,0 @@
--- Deletes all links of a parent.
-DELETE FROM links WHERE queue = :queue AND parent = :parent

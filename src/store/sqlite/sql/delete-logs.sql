@@ -1,2 +1,0 @@
--- Deletes the logs of a row.
-DELETE FROM logs WHERE job = :job

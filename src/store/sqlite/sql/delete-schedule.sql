@@ -1,2 +1,0 @@
--- Deletes a schedule.
-DELETE FROM schedules WHERE queue = :queue AND id = :id

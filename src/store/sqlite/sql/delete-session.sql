@@ -1,2 +1,0 @@
--- Deletes a session.
-DELETE FROM sessions WHERE queue = :queue AND id = :session

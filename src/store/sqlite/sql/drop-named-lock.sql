@@ -1,2 +1,0 @@
--- Releases a named lock.
-DELETE FROM named WHERE queue = :queue AND name = :name AND token = :token

@@ -1,3 +1,0 @@
--- Returns the state of a link.
-SELECT status FROM links WHERE
--- include: this-link

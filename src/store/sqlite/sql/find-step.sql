@@ -1,2 +1,0 @@
--- Finds a step of a row by its name.
-SELECT number, value FROM steps WHERE job = :job AND name = :name

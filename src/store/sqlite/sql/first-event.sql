@@ -1,2 +1,0 @@
--- Returns the first event of a queue.
-SELECT min(first) FROM events WHERE queue = :queue

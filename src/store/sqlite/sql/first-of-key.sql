@@ -1,4 +1,0 @@
--- Returns the first job of a key in a state.
-SELECT job, priority, ord FROM jobs WHERE queue = :queue AND
--- include: key
-= :key AND state = :state ORDER BY priority, ord LIMIT 1

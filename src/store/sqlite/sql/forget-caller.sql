@@ -1,2 +1,0 @@
--- Deletes a caller.
-DELETE FROM callers WHERE queue = :queue AND id = :caller

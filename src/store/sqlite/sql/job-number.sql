@@ -1,2 +1,0 @@
--- Returns the row number of a job.
-SELECT job FROM jobs WHERE queue = :queue AND id = :id

@@ -1,2 +1,0 @@
--- Keeps a place for longer.
-UPDATE places SET keptUntil = :keptUntil WHERE place = :place

@@ -1,3 +1,0 @@
--- Returns when the next delayed job is due.
-SELECT min(dueAt)
--- include: delayed-jobs

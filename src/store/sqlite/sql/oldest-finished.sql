@@ -1,6 +1,0 @@
--- Returns the jobs of a finished state that finished first.
-SELECT
--- include: left-columns
-, finishedOn
--- include: finished-jobs
-ORDER BY ord LIMIT :count + 0

@@ -1,2 +1,0 @@
--- Returns the place of a group.
-SELECT place FROM groups WHERE queue = :queue AND key = :key

@@ -1,3 +1,0 @@
--- Deletes the old callers of a chunk.
-DELETE
--- include: old-callers

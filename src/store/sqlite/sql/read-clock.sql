@@ -1,2 +1,0 @@
--- Reads the clock of the last boot.
-SELECT boot, offset FROM clock

@@ -1,2 +1,0 @@
--- Reads a row of events.
-SELECT body FROM events WHERE queue = :queue AND first = :first

@@ -1,3 +1,0 @@
--- Reads links of a parent.
-SELECT childQueue, child, status, text
--- include: links-of-states

@@ -1,4 +1,0 @@
--- Delays any failed job.
--- include: retried-later
-RETURNING
--- include: left-columns

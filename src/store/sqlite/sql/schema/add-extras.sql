@@ -1,2 +1,0 @@
--- Extras of a job (../marks.ts).
-ALTER TABLE jobs ADD COLUMN extras TEXT;

@@ -1,2 +1,0 @@
--- Writes the rules of a queue.
-UPDATE queues SET rules = :rules WHERE queue = :queue

@@ -1,3 +1,0 @@
--- Columns that a claim needs of a job of a group (MemberRow in record.ts).
--- include: waiting-columns
-, ord

@@ -1,2 +1,0 @@
--- Writes the data of a row.
-UPDATE jobs SET data = :data WHERE job = :job

@@ -1,2 +1,0 @@
--- Writes the progress of a row.
-UPDATE jobs SET progress = :progress WHERE job = :job
