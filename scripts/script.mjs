@@ -40,7 +40,7 @@ function textFor(engine, operation) {
   if (engine === undefined) throw new Error(USAGE);
   const [module, textOf] = ENGINES[known(engine, Object.keys(ENGINES), 'engine')];
   const loaded = inner(module);
-  const names = [...loaded.sections.operations.keys()].toSorted();
+  const names = Array.from(loaded.sections.operations.keys(), String).sort();
   if (operation === undefined) throw new Error(`${USAGE}\nThe operations of ${engine}: ${names.join(', ')}`);
   const spelt = names.includes(operation)
     ? operation
