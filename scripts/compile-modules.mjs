@@ -1,7 +1,7 @@
 // The modules of src/ as CommonJS files, one each, for the simulation: it gives every simulated process modules of its own, and replaces
 // what some of them export. dist/ has the modules put together.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { sourceStamp, tsc } from './build.mjs';
@@ -34,6 +34,8 @@ function compileInto(fresh) {
     { encoding: 'utf8' },
   );
   if (status !== 0) throw new Error(`src/ does not compile.\n${stdout}${stderr}`);
+  for (const texts of ['sqlite/sql', 'postgres/sql', 'redis/lua'])
+    cpSync(join(root, 'src', 'store', texts), join(fresh, 'modules', 'store', texts), { recursive: true });
   // runtime/version.js reads it.
   copyFileSync(join(root, 'package.json'), join(fresh, 'package.json'));
 }

@@ -125,7 +125,6 @@ export class SqliteEngine {
     };
     return {
       'store/sqlite/driver/load.js': () => ({ loadDriver: () => this.#driver() }),
-      'store/sqlite/driver/sql-texts.js': () => nodeRequire('../../dist/store/sqlite/driver/sql-texts.js'),
       'store/sqlite/liveness/presence.js': () => ({ holdPresence, Peers }),
       'store/sqlite/state/clock.js': ({ startClock }) => ({ startClock: (db, clock) => startClock(db, clock, 'the only boot') }),
     };
