@@ -2,7 +2,7 @@
 import { unit } from './tests.mjs';
 
 const FIRST_SEND = unit('lock-first-send');
-const HEARING = unit('lock-hearing', 'lock-first-send');
+const SUSPICION_CHECKS = unit('lock-hearing', 'lock-first-send');
 
 export const TRUST = [
   {
@@ -20,18 +20,18 @@ export const TRUST = [
     tests: FIRST_SEND,
   },
   {
-    name: 'a new session is heard from its reply on',
+    name: 'a new session counts as confirmed from its reply on',
     file: 'src/session/session.ts',
-    find: 'session.memory.startHearing(trustUntil(sentAt, session.graceMs));',
-    replace: 'session.memory.startHearing(trustUntil(now(clock), session.graceMs));',
+    find: 'session.memory.startConfirming(trustUntil(sentAt, session.graceMs));',
+    replace: 'session.memory.startConfirming(trustUntil(now(clock), session.graceMs));',
     tests: FIRST_SEND,
   },
   {
-    name: 'a grant is heard from the moment when it is noticed',
+    name: 'a grant confirms from the moment when it is noticed',
     file: 'src/session/session.ts',
-    find: 'this.memory.extendHearing(trustUntil(sentAt, this.graceMs));',
-    replace: 'this.memory.extendHearing(trustUntil(Math.max(sentAt, now(this.#clock)), this.graceMs));',
-    tests: HEARING,
+    find: 'this.memory.extendConfirmation(trustUntil(sentAt, this.graceMs));',
+    replace: 'this.memory.extendConfirmation(trustUntil(Math.max(sentAt, now(this.#clock)), this.graceMs));',
+    tests: SUSPICION_CHECKS,
   },
   {
     name: 'a call is dated by its last try',
@@ -49,14 +49,14 @@ export const TRUST = [
     tests: FIRST_SEND,
   },
   {
-    name: 'a claim is heard from its reply on',
+    name: 'a claim confirms from its reply on',
     file: 'src/store/client/session-calls.ts',
     find: 'numbered.session.granted(numbered.sentAt);',
     replace: 'numbered.session.granted(now(systemClock));',
     tests: FIRST_SEND,
   },
   {
-    name: 'a claim that brought nothing counts as heard',
+    name: 'a claim that brought nothing confirms',
     file: 'src/store/client/session-calls.ts',
     find: 'if (claimed !== undefined && claimed.jobs.length > 0) numbered',
     replace: 'if (claimed !== undefined) numbered',
@@ -86,16 +86,16 @@ export const TRUST = [
   {
     name: 'an answer to the question of suspicion counts from its arrival',
     file: 'src/renewal/session-checks.ts',
-    find: 'memory.extendHearing(trustUntil(sentAt, plan.graceMs));',
-    replace: 'memory.extendHearing(trustUntil(Math.max(sentAt, now(this.#clock)), plan.graceMs));',
-    tests: HEARING,
+    find: 'memory.extendConfirmation(trustUntil(sentAt, plan.graceMs));',
+    replace: 'memory.extendConfirmation(trustUntil(Math.max(sentAt, now(this.#clock)), plan.graceMs));',
+    tests: SUSPICION_CHECKS,
   },
   {
     name: 'every answer to the question of suspicion is a good one',
     file: 'src/renewal/session-checks.ts',
     find: 'if (unsuspected && plan.graceMs > 0) memory',
     replace: 'if (plan.graceMs > 0) memory',
-    tests: HEARING,
+    tests: SUSPICION_CHECKS,
   },
   {
     name: 'a renewal counts from its reply',
@@ -105,53 +105,53 @@ export const TRUST = [
     tests: unit('lock-renewal-loop', 'lock-first-send'),
   },
   {
-    name: 'a renewal is heard from its reply on',
+    name: 'a renewal confirms from its reply on',
     file: 'src/renewal/renewal-loop.ts',
-    find: 'memory.extendHearing(trustUntil(sentAt, plan.graceMs));',
-    replace: 'memory.extendHearing(trustUntil(Math.max(sentAt, now(this.#clock)), plan.graceMs));',
-    tests: HEARING,
+    find: 'memory.extendConfirmation(trustUntil(sentAt, plan.graceMs));',
+    replace: 'memory.extendConfirmation(trustUntil(Math.max(sentAt, now(this.#clock)), plan.graceMs));',
+    tests: SUSPICION_CHECKS,
   },
   {
-    name: 'a named lock is heard from its reply on',
+    name: 'a named lock confirms from its reply on',
     file: 'src/lock/lock-waiters.ts',
     find: "if (grant.status === 'held') session.granted(sentAt);",
     replace: "if (grant.status === 'held') session.granted(Math.max(sentAt, now(systemClock)));",
     tests: FIRST_SEND,
   },
   {
-    name: 'a place in line counts as heard',
+    name: 'a place in line confirms',
     file: 'src/lock/lock-waiters.ts',
     find: "if (grant.status === 'held') session.granted(sentAt);",
     replace: 'session.granted(sentAt);',
     tests: FIRST_SEND,
   },
   {
-    name: 'nobody doubts a lock that nobody has heard of',
+    name: 'held stays true without a confirmation',
     file: 'src/session/held-lock.ts',
-    find: 'return this.trusted && (this.timed || this.#ownMs() > 0 || this.session.isHeard);',
+    find: 'return this.trusted && (this.timed || this.#ownMs() > 0 || this.session.isConfirmed);',
     replace: 'return this.trusted;',
-    tests: HEARING,
+    tests: SUSPICION_CHECKS,
   },
   {
-    name: 'the time left does not depend on being heard',
+    name: 'the time left does not depend on the confirmation',
     file: 'src/session/held-lock.ts',
-    find: 'Math.min(this.session.trustedForMs(), this.session.heardForMs())',
+    find: 'Math.min(this.session.trustedForMs(), this.session.confirmedForMs())',
     replace: 'this.session.trustedForMs()',
-    tests: HEARING,
+    tests: SUSPICION_CHECKS,
   },
   {
     name: 'assert lets a doubtful lock pass',
     file: 'src/session/held-lock.ts',
     find: 'if (this.held) return;',
     replace: 'if (this.trusted) return;',
-    tests: HEARING,
+    tests: SUSPICION_CHECKS,
   },
   {
     name: 'held turns true again',
     file: 'src/session/held-lock.ts',
     find: 'this.#unsure ||= this.moved || !this.isSure;',
     replace: 'this.#unsure = this.moved || !this.isSure;',
-    tests: HEARING,
+    tests: SUSPICION_CHECKS,
   },
   {
     name: 'a handler that has moved its job still reads held as true',

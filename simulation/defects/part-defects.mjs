@@ -131,10 +131,10 @@ export const PART_DEFECTS = {
             }
 
             add(plan, memory) {
-              const extendHearing = () => memory.extendHearing(trustUntil(now(this.#clock), plan.graceMs));
+              const extendConfirmation = () => memory.extendConfirmation(trustUntil(now(this.#clock), plan.graceMs));
               super.add(
                 plan,
-                new Proxy(memory, { get: (_, key) => (key === 'extendHearing' ? extendHearing : bound(memory, key)) }),
+                new Proxy(memory, { get: (_, key) => (key === 'extendConfirmation' ? extendConfirmation : bound(memory, key)) }),
               );
             }
           },

@@ -23,7 +23,7 @@ export class BlockWatch {
     this.#capture = new StackCapture(clock);
   }
 
-  /** Only workers are told which jobs ran. */
+  /** Only sessions of workers have `blockedStack`: their reports name the jobs that ran. */
   keep({ id, blockedStack }: SessionPlan, memory: SessionMemory): void {
     if (blockedStack !== undefined) this.#sessions.set(id, { memory, takesStack: blockedStack });
   }

@@ -12,9 +12,9 @@ const REPORT_MS = 1000;
 /** If two checks of the thread are further apart than this, in ms, the thread itself did not run. */
 const OWN_GAP_MS = 1000;
 
-/** A block of this length, in ms, is looked at while it lasts. */
+/** The thread reports a block of this length, in ms, while it lasts. */
 const SEEN_MS = 500;
-/** How often the thread looks whether a block is over that it has seen, in ms: soon after that, more jobs have ended. */
+/** How often the thread checks whether a block that it has seen is over, in ms. The sooner it reports, the fewer jobs have ended since. */
 const HURRY_MS = 50;
 
 /** Words of the shared memory: the last beat, the length and the end of the last long pause between two beats, and whether a debugger is attached. */

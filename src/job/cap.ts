@@ -8,10 +8,10 @@ export interface Claimant {
 }
 
 /**
- * Returns how many more jobs a living session may claim. Each session that runs jobs is sure of an equal share (rounded down, at least 1,
+ * Returns how many more jobs a living session may claim. Each session that runs jobs has an equal share (rounded down, at least 1,
  * at most its slots). Above its share, a claim must leave what the other sessions have not used of theirs. Otherwise a session that
- * settles and claims in one step would keep every place for ever. With shares rounded up, two of three sessions could split four places
- * and leave none for the third.
+ * settles and claims in one step would use the whole cap for ever. With shares rounded up, two of three sessions could use a cap of four
+ * and leave nothing for the third.
  */
 export function roomUnderCap(maxActive: number, active: number, claimant: Claimant, others: Claimant[]): number {
   const free = Math.max(0, maxActive - active);

@@ -4,7 +4,7 @@ import { OptionNames } from '../runtime/option-names.js';
 
 /** The option `deduplication` of a job, in BullMQ's shape. */
 export interface DeduplicationOptions {
-  /** While the queue knows a job under this id, adding another one with it adds nothing. */
+  /** While a job of the queue owns this id, an add of another job with this id adds nothing. */
   id: string;
   /** Milliseconds. The id is taken for this long, also after its job has finished. Default: until the job has finished. */
   ttl?: number;

@@ -28,7 +28,7 @@ export interface JobLock {
   /** When trust ends without a renewal, in ms since the epoch on this host's clock. */
   readonly expiresAt: number;
   /**
-   * For how many ms `held` stays true if the store is not heard of again; 0 once it is false. Shorter than `expiresAt` where a server may
+   * For how many ms `held` stays true if the store sends no more replies; 0 once it is false. Shorter than `expiresAt` where a server may
    * take a living process for dead (see crashGraceMs).
    */
   readonly remainingMs: number;

@@ -74,7 +74,7 @@ export function checkJobId(id: unknown): string {
   return id as string;
 }
 
-/** Checks that a caller has an id at all. Whether such a job exists is for the store to say. */
+/** Checks that the caller gave an id. The store checks whether such a job exists. */
 export function checkGivenId(id: unknown): string {
   if (typeof id === 'string' && id !== '') return id;
   throw new HoldfastError('INVALID_JOB_ID', problem('Job id', id, faultOf(id) ?? 'must not be empty'));

@@ -42,7 +42,7 @@ export class NamedLock {
     return this.#lock.expiresAt;
   }
 
-  /** For how many ms `held` stays true if the store is not heard of again; 0 once it is false. */
+  /** For how many ms `held` stays true if the store sends no more replies; 0 once it is false. */
   get remainingMs(): number {
     return this.#lock.remainingMs;
   }

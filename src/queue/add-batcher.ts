@@ -88,7 +88,7 @@ export class AddBatcher {
     this.#outage = new OutageReport(options.onError, options.onRecovered);
   }
 
-  /** Returns the most jobs for one `add`. Waits for the store to open only if the answer matters: later adds may pass meanwhile. */
+  /** Returns the most jobs for one `add`. Waits for the store to open only if `count` may exceed that: later adds could overtake this one during the wait. */
   mostAtOnce(count: number): number | Promise<number> {
     if (this.#reached || count <= FEW) return this.#batch;
     return this.#open(performance.now()).then(({ capabilities }) => batchOf(capabilities));

@@ -48,7 +48,7 @@ export class FlowProducer extends ClosingEmitter<{ [E in keyof FlowProducerEvent
   readonly #access: StoreAccess;
   readonly #batcher: AddBatcher;
   readonly #tracing: Tracing | undefined;
-  /** The adds under way. A large one prepares its jobs in several turns of the event loop before the batcher knows of it. */
+  /** The adds under way. A large add prepares its jobs in several turns of the event loop before it reaches the batcher. */
   readonly #adds = new Set<Promise<unknown>>();
 
   constructor(opts: FlowProducerOptions = {}) {
@@ -268,7 +268,7 @@ function checkBytes(jobs: NewJob[]): void {
   throw new HoldfastError('PAYLOAD_TOO_LARGE', message);
 }
 
-/** For a span. What is no flow is refused later. */
+/** Returns the name for a span. An argument that is no flow has none here; a later check rejects it. */
 function nameOf(flow: FlowJob | undefined): string {
   return typeof flow === 'object' && flow !== null ? `${flow.queueName}.${flow.name}` : '';
 }

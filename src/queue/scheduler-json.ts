@@ -52,7 +52,7 @@ export interface RepeatableJob {
   next: number;
 }
 
-/** Shows what is set, and only that. */
+/** Returns the fields of the schedule that have a value. */
 export function jsonOf({ id, spec, at, count, state }: ScheduleRecord): JobSchedulerJson {
   const { name, timing, template } = readSpec(spec);
   const { every, pattern, tz, limit, startDate, endDate, overlap } = timing;

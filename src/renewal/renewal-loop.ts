@@ -44,11 +44,11 @@ export class RenewalLoop {
   /** The latest call. */
   #calling: Promise<void> | undefined;
 
-  /** `isBeaten`: the caller calls `look` twice a second. */
-  constructor(store: Store, clock: Clock, isBeaten = false) {
+  /** `isPolled`: the caller calls `look` twice a second. */
+  constructor(store: Store, clock: Clock, isPolled = false) {
     this.#store = store;
     this.#clock = clock;
-    this.#checks = new SessionChecks(store, clock, (sessionId) => this.#hasten(sessionId), isBeaten);
+    this.#checks = new SessionChecks(store, clock, (sessionId) => this.#hasten(sessionId), isPolled);
   }
 
   get size(): number {
@@ -169,7 +169,7 @@ export class RenewalLoop {
     }
     memory.extendTrust(trustUntil(sentAt, plan.durationMs));
     // A renewal ends a suspicion, so its reply also counts as a passed suspicion check.
-    memory.extendHearing(trustUntil(sentAt, plan.graceMs));
+    memory.extendConfirmation(trustUntil(sentAt, plan.graceMs));
     // A repeated reply may carry notices that were reported before.
     const fresh = reply.notices.filter(({ number }) => number > entry.acked);
     for (const { kind, fence, number } of fresh) {

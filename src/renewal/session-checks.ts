@@ -31,17 +31,17 @@ export class SessionChecks {
   readonly #clock: Clock;
   readonly #renewNow: (sessionId: string) => void;
   readonly #checked = new Map<string, Checked>();
-  readonly #isBeaten: boolean;
+  readonly #isPolled: boolean;
   #timer: NodeJS.Timeout | undefined;
   #everyMs = 0;
   #asking = false;
 
   /**
-   * `renewNow`: a renewal ends a suspicion, and returns the notices. `isBeaten`: the caller calls `look` twice a second, so sessions that need
+   * `renewNow`: a renewal ends a suspicion, and returns the notices. `isPolled`: the caller calls `look` twice a second, so sessions that need
    * no reply in their grace need no timer of their own.
    */
-  constructor(store: Store, clock: Clock, renewNow: (sessionId: string) => void, isBeaten = false) {
-    this.#isBeaten = isBeaten;
+  constructor(store: Store, clock: Clock, renewNow: (sessionId: string) => void, isPolled = false) {
+    this.#isPolled = isPolled;
     this.#store = store;
     this.#clock = clock;
     this.#renewNow = renewNow;
@@ -49,25 +49,25 @@ export class SessionChecks {
 
   add(plan: SessionPlan, memory: SessionMemory): void {
     this.#checked.set(plan.id, { plan, memory });
-    this.#beat();
+    this.#setTimer();
   }
 
   delete(sessionId: string): void {
-    if (this.#checked.delete(sessionId)) this.#beat();
+    if (this.#checked.delete(sessionId)) this.#setTimer();
   }
 
   stop(): void {
     this.#checked.clear();
-    this.#beat();
+    this.#setTimer();
   }
 
-  /** Asks now, unless a timer asks as often. */
+  /** Checks the sessions now, unless a timer checks them as often. */
   look(): void {
     if (this.#timer === undefined) void this.#ask();
   }
 
-  #beat(): void {
-    const timed = Array.from(this.#checked.values()).filter(({ plan }) => plan.graceMs > 0 || !this.#isBeaten);
+  #setTimer(): void {
+    const timed = Array.from(this.#checked.values()).filter(({ plan }) => plan.graceMs > 0 || !this.#isPolled);
     const intervals = timed.map(({ plan }) => askEveryMs(plan.graceMs));
     const everyMs = intervals.length === 0 ? 0 : Math.min(...intervals);
     if (everyMs === this.#everyMs) return;
@@ -87,7 +87,7 @@ export class SessionChecks {
       const replies = await this.#store.checkSessions(holding.map(({ plan: { queue, id } }) => ({ queue, id })));
       holding.forEach(({ plan, memory }, index) => {
         const { unsuspected = false, noticed = false } = replies[index] ?? {};
-        if (unsuspected && plan.graceMs > 0) memory.extendHearing(trustUntil(sentAt, plan.graceMs));
+        if (unsuspected && plan.graceMs > 0) memory.extendConfirmation(trustUntil(sentAt, plan.graceMs));
         const isSuspected = !unsuspected && plan.graceMs > 0;
         if ((isSuspected || noticed) && this.#checked.has(plan.id)) this.#renewNow(plan.id);
       });

@@ -13,7 +13,7 @@ export interface OptionNamesOptions<T> {
   without?: readonly string[];
   /** Options of other libraries that have no effect here, and that carry no risk, each with what there is instead. They are warned of once. */
   ignored?: Readonly<Record<string, string>>;
-  /** Unsupported options of other libraries, each with advice what to do instead. The value `false` passes: it asks for nothing. */
+  /** Unsupported options of other libraries, each with advice what to do instead. The value `false` is accepted, because it requests nothing. */
   unsupported?: Readonly<Record<string, string>>;
   /** Unknown names are refused: all, or those whose values are objects or lists, because these may hold jobs or their data. */
   refuses?: 'unknown' | 'unknown objects';

@@ -27,7 +27,7 @@ export interface ChildRunOptions {
 }
 
 const CALLABLE: ReadonlySet<string> = new Set([...CALLS, ...STEP_CALLS]);
-/** A process hears this often, in a third of the time that its lock can be trusted, how long that is. */
+/** A child process gets the end of its trust this many times within the time for which its lock can be trusted. */
 const SHARES = 3;
 const LEAST_PERIOD_MS = 20;
 
@@ -146,7 +146,7 @@ export class ChildRun {
     return { lock: { slot, timed: this.#lock.timed, ...(isKnown ? {} : { memory }) } };
   }
 
-  /** What a process needs instead. It hears again while the lock is renewed. */
+  /** What a child process gets instead of shared memory: for how long its lock can be trusted. The worker sends it again while the lock is renewed. */
   #trusted(): { until: number } {
     const forMs = this.#lock?.sureForMs() ?? 0;
     const period = Math.max(LEAST_PERIOD_MS, Math.floor(forMs / SHARES));

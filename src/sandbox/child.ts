@@ -56,8 +56,13 @@ export class Child {
     this.#listener = listener;
     this.loaded = this.#load.promise;
     this.gone = this.#exit.promise;
-    const ears = { message: (message: unknown) => this.#hear(message), exited: (exit: CarrierExit) => this.#exited(exit) };
-    this.#carrier = options.threads ? new ThreadCarrier(entry, options, ears) : new ProcessCarrier(entry, options, ears);
+    const listeners = {
+      message: (message: unknown) => this.#receive(message),
+      exited: (exit: CarrierExit) => this.#exited(exit),
+    };
+    this.#carrier = options.threads
+      ? new ThreadCarrier(entry, options, listeners)
+      : new ProcessCarrier(entry, options, listeners);
     const { ownEnd } = this.#carrier;
     const { maxMemoryMb, maxLoadMs } = options;
     this.#loadTimer = setTimeout(() => this.#unloadable(new Error(`it took longer than ${maxLoadMs} ms`)), maxLoadMs);
@@ -120,11 +125,11 @@ export class Child {
   }
 
   /** A handler shares the channel and may send anything through it. What is not one of our messages must not harm the worker. */
-  #hear(message: unknown): void {
+  #receive(message: unknown): void {
     try {
       if (typeof message === 'object' && message !== null) this.#take(message as FromChild);
     } catch {
-      // Not one of our messages, although it looks like one.
+      // A handler sent this. It has the shape of one of our messages.
     }
   }
 

@@ -16,7 +16,7 @@ export interface CrossingError {
 const MAX_CAUSES = 8;
 const OWN = new Set(['name', 'message', 'stack', 'cause']);
 
-/** Never throws: an error with hostile getters is still told. */
+/** Never throws. If a getter of the error throws, the worker still gets a report of the error. */
 export function leaving(thrown: unknown, depth = 0): CrossingError {
   try {
     const error = toError(thrown);

@@ -16,7 +16,7 @@ const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 /** How long handlers may go on after a forced close. */
 const FORCED_GRACE_MS = 500;
-/** The shortest time between two looks at idle children. */
+/** The shortest time between two checks of idle children, in ms. */
 const LEAST_LOOK_MS = 10;
 
 export interface PoolSettings {
@@ -85,7 +85,7 @@ export class ChildPool {
     this.#closing.abort();
   }
 
-  /** Ends all children. Those that run a job are told to stop before, by the signals of their jobs. */
+  /** Ends all children. It first aborts the signals of the jobs that they run. */
   async close(): Promise<void> {
     this.#closing.abort();
     clearInterval(this.#look);

@@ -1,7 +1,7 @@
 // A child of the pool that is a process. It ends with this one: when its channel closes, or on SIGKILL when this process exits.
 //
 // The channel is a pipe with a parser of our own. Node's own channel (`fork`) ends this process, and not the child, if a handler writes
-// foreign bytes into it: it parses them, and acts on messages of its own, before our code can look at them.
+// foreign bytes into it: Node parses them, and acts on its own internal messages, before our code gets them.
 import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
 import type { Duplex } from 'node:stream';
 import { Channel } from './channel.js';
@@ -23,7 +23,7 @@ function killAll(): void {
  */
 const GROUP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** This process goes on after the signal, which a child that has just been started may not have ignored yet. */
+/** This process handles the signal and goes on. A child that has just been started may not ignore the signal yet. */
 export function isShared(signal: string | null): boolean {
   return signal !== null && GROUP_SIGNALS.includes(signal) && process.listenerCount(signal) > 0;
 }

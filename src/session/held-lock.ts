@@ -100,7 +100,7 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
 
   /** True while the lock is certainly ours. It may turn true again after it was false. */
   get isSure(): boolean {
-    return this.trusted && (this.timed || this.#ownMs() > 0 || this.session.isHeard);
+    return this.trusted && (this.timed || this.#ownMs() > 0 || this.session.isConfirmed);
   }
 
   /**
@@ -142,7 +142,7 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
   sureForMs(): number {
     if (!this.isSure) return 0;
     const own = this.#ownMs();
-    return this.timed ? own : Math.max(own, Math.min(this.session.trustedForMs(), this.session.heardForMs()));
+    return this.timed ? own : Math.max(own, Math.min(this.session.trustedForMs(), this.session.confirmedForMs()));
   }
 
   /** Lets a thread read the lock: it gets what is returned, and `ownEnd` is kept up to date until the next call. */

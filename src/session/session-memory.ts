@@ -12,7 +12,7 @@ export interface SessionBuffers {
 const STATE = 0;
 const TRUST = 1;
 const SLOTS = 2;
-const HEARD = 3;
+const CONFIRMED = 3;
 const LEASED = 4;
 const WORDS = 5;
 const ALIVE = 0;
@@ -59,17 +59,17 @@ export class SessionMemory {
    * The end of the last confirmation from the store that the owner is not under suspicion. Undefined where crash hints cannot be
    * wrong, or where the grace needs no check.
    */
-  get heardUntil(): Moment | undefined {
-    return Atomics.load(this.#words, LEASED) === 0 ? undefined : Atomics.load(this.#words, HEARD);
+  get confirmedUntil(): Moment | undefined {
+    return Atomics.load(this.#words, LEASED) === 0 ? undefined : Atomics.load(this.#words, CONFIRMED);
   }
 
-  startHearing(until: Moment): void {
-    Atomics.store(this.#words, HEARD, until);
+  startConfirming(until: Moment): void {
+    Atomics.store(this.#words, CONFIRMED, until);
     Atomics.store(this.#words, LEASED, 1);
   }
 
-  extendHearing(until: Moment): void {
-    if (Atomics.load(this.#words, LEASED) !== 0) this.#extend(HEARD, until);
+  extendConfirmation(until: Moment): void {
+    if (Atomics.load(this.#words, LEASED) !== 0) this.#extend(CONFIRMED, until);
   }
 
   /** True if at least one lock of the session is ours. */

@@ -21,7 +21,7 @@ export interface SessionSettings {
 }
 
 /** Shortest grace, in ms, with suspicion checks. A shorter grace leaves no time for repeated checks on a busy machine. */
-const SHORTEST_HEARING_MS = 500;
+const SHORTEST_CONFIRMATION_MS = 500;
 
 export class Session {
   readonly id: string;
@@ -52,14 +52,14 @@ export class Session {
 
   static async open(store: Store, settings: SessionSettings, clock: Clock): Promise<Session> {
     const { queue, durationMs, maxStalls, graceMs = CRASH_GRACE_MS, name, instance = INSTANCE_ID } = settings;
-    const session = new Session(randomUUID(), settings, hearingMs(store, graceMs, durationMs), clock);
+    const session = new Session(randomUUID(), settings, confirmationMs(store, graceMs, durationMs), clock);
     const sentAt = now(clock);
     session.memory.slots = settings.slots ?? 0;
     const { slots } = session.memory;
     const owner: Owner = { host: hostname(), pid: process.pid, name, instance };
     await store.openSession({ queue, id: session.id, owner, durationMs, maxStalls, slots, graceMs });
     session.memory.startTrust(trustUntil(sentAt, durationMs));
-    if (session.graceMs > 0) session.memory.startHearing(trustUntil(sentAt, session.graceMs));
+    if (session.graceMs > 0) session.memory.startConfirming(trustUntil(sentAt, session.graceMs));
     return session;
   }
 
@@ -74,18 +74,18 @@ export class Session {
 
   /** Called when the store has granted something to the session in a call sent at `sentAt` or later: the owner was not under suspicion. */
   granted(sentAt: Moment): void {
-    this.memory.extendHearing(trustUntil(sentAt, this.graceMs));
+    this.memory.extendConfirmation(trustUntil(sentAt, this.graceMs));
   }
 
-  /** True while no other session can have been let in because the server lost sight of this process. */
-  get isHeard(): boolean {
-    return this.heardForMs() > 0;
+  /** True while the server cannot have granted our locks to another session because it lost the connection of this process. */
+  get isConfirmed(): boolean {
+    return this.confirmedForMs() > 0;
   }
 
-  /** Returns how many ms that lasts without a reply of the store. */
-  heardForMs(): number {
-    const { heardUntil } = this.memory;
-    return heardUntil === undefined ? Number.POSITIVE_INFINITY : between(now(this.#clock), heardUntil);
+  /** For how many ms `isConfirmed` stays true if the store sends no more replies. */
+  confirmedForMs(): number {
+    const { confirmedUntil } = this.memory;
+    return confirmedUntil === undefined ? Number.POSITIVE_INFINITY : between(now(this.#clock), confirmedUntil);
   }
 
   get trustedUntil(): Moment {
@@ -118,7 +118,7 @@ export class Session {
 }
 
 /** Returns the grace that needs suspicion checks, or 0. A hint that is never wrong, or a grace not shorter than the lock, needs none. */
-function hearingMs({ capabilities }: Store, graceMs: number, durationMs: number): number {
+function confirmationMs({ capabilities }: Store, graceMs: number, durationMs: number): number {
   const asks = capabilities.crashHints && capabilities.fallibleHints === true;
-  return asks && graceMs >= SHORTEST_HEARING_MS && graceMs < durationMs ? graceMs : 0;
+  return asks && graceMs >= SHORTEST_CONFIRMATION_MS && graceMs < durationMs ? graceMs : 0;
 }

@@ -114,10 +114,10 @@ export class FaultyStore implements Store {
   }
 
   watch(queue: string, listener: () => void, what?: WatchedChange): () => void {
-    const heard = (): void => {
+    const woken = (): void => {
       if (!this.losesWakeUps) listener();
     };
-    return this.#inner.watch(queue, heard, what);
+    return this.#inner.watch(queue, woken, what);
   }
 
   readonly open = this.#verb('open');

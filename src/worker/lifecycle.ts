@@ -68,7 +68,7 @@ export class Lifecycle {
     return this.#force.passed;
   }
 
-  /** Resolves when a closing worker has waited for its running jobs for as long as it was told to. */
+  /** Resolves when a closing worker has waited for its running jobs for `timeoutMs`. */
   get due(): Promise<void> {
     return this.#due.passed;
   }

@@ -64,7 +64,7 @@ export class StoreLoop implements OutboxListener {
     this.#ticked = true;
     this.wake();
   });
-  /** The timer fired since the last look for debts. */
+  /** The timer fired since the last search for debts. */
   #ticked = false;
   #idleWaiters: (() => void)[] = [];
   #unwatch: (() => void) | undefined;
@@ -206,7 +206,7 @@ export class StoreLoop implements OutboxListener {
   /** Nothing to deliver and nothing to claim: all slots are taken for as long as their jobs run. */
   async #standBy(): Promise<void> {
     if (!this.#timer.isRunning) this.#timer.start(this.#idleMs);
-    // No claim says what is undone, for as long as all slots are taken.
+    // While all slots are taken, no claim returns `undone`, so search for debts here.
     if (this.#ticked) this.#debts.search();
     this.#ticked = false;
     const answered = this.#answered;

@@ -23,7 +23,7 @@ export class Undelivered {
 
   /**
    * Called again and again while the call is stuck. After an outage that the lock thread met too, the call gets its time to go through: the
-   * locks are given up only if the session was renewed at two looks in a row.
+   * locks are given up only if two calls in a row find the session renewed.
    */
   stuck({ session, seq, outcomes }: StuckCall): boolean {
     const wasRenewed = this.#renewed === session;

@@ -21,7 +21,7 @@ const STEP_MS = 10;
 const LATE_MS = 400;
 /** For sessions whose owner must know that no worker takes it for dead. */
 const GRACE_MS = 2000;
-const HEARD_MS = GRACE_MS - 100;
+const CONFIRMED_MS = GRACE_MS - 100;
 
 /** Its hints look at connections, as those of a server. */
 class Server extends MemoryStore {
@@ -120,7 +120,7 @@ describe('a new session', () => {
     slow('openSession');
     const sentAt = systemClock.monotonic();
     const session = await time.until(Session.open(store, settings, systemClock));
-    await endsAt(sentAt, HEARD_MS, () => session.isHeard);
+    await endsAt(sentAt, CONFIRMED_MS, () => session.isConfirmed);
   });
 });
 
@@ -191,7 +191,7 @@ describe('a session counts as confirmed', () => {
     const asked = sent('claim');
     await time.until(queue.add('welcome', {}));
     const { lock } = await time.until(ran);
-    await endsAt(await asked, HEARD_MS, () => lock.held);
+    await endsAt(await asked, CONFIRMED_MS, () => lock.held);
   });
 
   test('only if the claim returns a job', async () => {
@@ -203,7 +203,7 @@ describe('a session counts as confirmed', () => {
     await time.until(queue.add('welcome', {}));
     const { lock } = await time.until(ran);
     const claims = store.calls('claim');
-    await endsAt(await asked, HEARD_MS, () => lock.held);
+    await endsAt(await asked, CONFIRMED_MS, () => lock.held);
     expect(store.calls('claim')).toBeGreaterThan(claims);
   });
 
@@ -218,7 +218,7 @@ describe('a session counts as confirmed', () => {
     slow('acquire');
     const asked = sent('acquire');
     const second = await time.until(take('second'));
-    await endsAt(await asked, HEARD_MS, () => second.held);
+    await endsAt(await asked, CONFIRMED_MS, () => second.held);
   });
 
   test('only if the lock is granted, after a place in line', async () => {
@@ -230,7 +230,7 @@ describe('a session counts as confirmed', () => {
     const asks = store.calls('acquire');
     const stop = new AbortController();
     const lined = queue.takeLock('taken', { waitMs: 60_000, signal: stop.signal }).catch(() => undefined);
-    await endsAt(await asked, HEARD_MS, () => lock.held);
+    await endsAt(await asked, CONFIRMED_MS, () => lock.held);
     expect(store.calls('acquire')).toBeGreaterThan(asks + 1);
     stop.abort();
     await time.until(lined);
@@ -247,7 +247,7 @@ describe('a session counts as confirmed', () => {
     store.on('renew', { fault: 'fail' });
     await time.pass(LATE_MS);
     store.release('renew');
-    await endsAt(sentAt, HEARD_MS, () => lock.held);
+    await endsAt(sentAt, CONFIRMED_MS, () => lock.held);
   });
 });
 
@@ -262,7 +262,7 @@ describe('a leader that is unsure', () => {
     await time.until(leader.waitUntilReady());
     const { term } = leader;
     expect(term).toEqual(expect.any(Number));
-    await endsAt(await asked, HEARD_MS, () => leader.isLeader);
+    await endsAt(await asked, CONFIRMED_MS, () => leader.isLeader);
     expect([leader.term, leader.signal.aborted]).toEqual([undefined, true]);
     store.clear();
     await time.pass(GRACE_MS);

@@ -172,7 +172,7 @@ test('counts a grant as a reply, so the first lock after an idle time is held at
   const session = await keep();
   // Its last renewal was ten seconds ago.
   await time.pass(55_000);
-  expect(session.isHeard).toBe(false);
+  expect(session.isConfirmed).toBe(false);
   const sentAt = now(time.clock);
   await time.pass(STEP_MS);
   session.granted(sentAt);

@@ -82,7 +82,7 @@ test('a process may trust a lock for as long as its worker at most', async () =>
   const session = await openSession(60_000);
   const lock = lockOn(session);
   expect(Math.round(lock.sureForMs() / 1000)).toBe(59);
-  session.memory.startHearing(moment(systemClock.monotonic() + 2000));
+  session.memory.startConfirming(moment(systemClock.monotonic() + 2000));
   expect(lock.sureForMs()).toBeLessThanOrEqual(2000);
   lock.lose('taken');
   expect(lock.sureForMs()).toBe(0);

@@ -34,7 +34,7 @@ function removeChild(queue: QueueState, child: JobRef, parent: JobRef, now: numb
   remove(family, job, now, { children: true });
 }
 
-/** Does what the end of a job entails: its entry is released, its draft added, its schedule owing, its parents told. `fence`: that of the run. Call it after the events of the end. */
+/** Does what the end of a job entails: it releases its entry, adds the draft, makes its schedule owing and applies the end to its parents. `fence`: that of the run. Call it after the events of the end. */
 export function ended(queue: QueueState, job: StoredJob, fence: number, now: number): void {
   if (job.marks === 0) return;
   release(queue, job, now);

@@ -15,7 +15,7 @@ import type { Server } from './driver/server.js';
 const LONG_WAY = new Set(['23505', '54000']);
 
 /** The notification for processes that wait for jobs. */
-export type Telling = [channel: string, payload: string];
+export type OwnNotification = [channel: string, payload: string];
 
 /** `made`: the numbers of the jobs that were added; null: all. `dropped`: those that were deduplicated. */
 type Reply = { first: number; count: number } | { ids: string[]; made: number[] | null; dropped?: number[]; sent?: boolean };
@@ -23,19 +23,25 @@ type Reply = { first: number; count: number } | { ids: string[]; made: number[] 
 interface Added {
   replies: AddReply[];
   /** True if the add itself has notified the processes that wait for jobs. */
-  told: boolean;
+  notified: boolean;
   /** True if the call has written messages. */
   sent: boolean;
 }
 
-export async function add(server: Server, queue: string, jobs: NewJob[], call: Call, telling?: Telling): Promise<Added> {
-  const row = isPlain(jobs) ? await addPlain(server, queue, jobs[0], call, telling) : undefined;
+export async function add(
+  server: Server,
+  queue: string,
+  jobs: NewJob[],
+  call: Call,
+  notification?: OwnNotification,
+): Promise<Added> {
+  const row = isPlain(jobs) ? await addPlain(server, queue, jobs[0], call, notification) : undefined;
   if (row === undefined) {
     const reply = await addAny(server, queue, jobs, call);
-    return { replies: toReplies(reply), told: false, sent: 'sent' in reply && reply.sent === true };
+    return { replies: toReplies(reply), notified: false, sent: 'sent' in reply && reply.sent === true };
   }
   foldAside(server, queue);
-  return { replies: toReplies(JSON.parse(row[0] as string) as Reply), told: row[1] === true, sent: false };
+  return { replies: toReplies(JSON.parse(row[0] as string) as Reply), notified: row[1] === true, sent: false };
 }
 
 function isPlain(jobs: NewJob[]): jobs is [NewJob] {
@@ -49,7 +55,7 @@ async function addPlain(
   queue: string,
   { name, data, opts, timestamp }: NewJob,
   { caller, seq }: Call,
-  [channel, payload]: Telling | [] = [],
+  [channel, payload]: OwnNotification | [] = [],
 ): Promise<unknown[] | undefined> {
   try {
     return (await server.short('add_plain', { queue, caller, seq, name, data, opts, timestamp, channel, payload }))?.[0];

@@ -1,5 +1,5 @@
 // The verbs of the PostgreSQL store. Every verb is one function of the schema, called in one round trip, so that it is one transaction
-// whatever lies between. After its reply, the operation wakes the watchers of the queue: the server tells other processes, not this one.
+// whatever lies between. After its reply, the operation wakes the watchers of the queue: the server notifies other processes, not this one.
 import type { Operations } from '../door.js';
 import { add, addWithin } from './add.js';
 import { addFamily, ensureFamilies, isOfFamily, queuesOf } from './add-family.js';
@@ -46,8 +46,8 @@ const addOne: Verbs['add'] = async (engine, queue, jobs, call, transaction) => {
   const related = jobs.some(isOfFamily);
   if (transaction === undefined) {
     if (related) return addRelated(engine, queue, jobs, call);
-    const { replies, told, sent } = await turns.take(call, () => add(server, queue, jobs, call, wake.telling(queue)));
-    wake.added(queue, jobs.length, told);
+    const { replies, notified, sent } = await turns.take(call, () => add(server, queue, jobs, call, wake.ownNotification(queue)));
+    wake.added(queue, jobs.length, notified);
     if (sent) await relays.after(queue);
     return replies;
   }

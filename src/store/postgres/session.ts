@@ -34,7 +34,7 @@ export async function openSession(server: Server, session: NewSession, { presenc
 
 type NoticeRow = [number: number, jobId: string, fence: number, reason: string, kind: Notice['kind']];
 /** Null: the session was reaped or closed. */
-type Told = NoticeRow[] | null;
+type StoredNotices = NoticeRow[] | null;
 
 export async function renew(server: Server, renewals: Renewal[]): Promise<RenewReply[]> {
   const rows = await (renewals.length === 1 ? renewOne(server, renewals[0] as Renewal) : renewMany(server, renewals));
@@ -48,14 +48,14 @@ export async function renew(server: Server, renewals: Renewal[]): Promise<RenewR
   });
 }
 
-async function renewOne(server: Server, { queue, id, acked, slots }: Renewal): Promise<Told[]> {
+async function renewOne(server: Server, { queue, id, acked, slots }: Renewal): Promise<StoredNotices[]> {
   const rows = await server.short('renew_alone', { queue, id, slots }, KEEPING_MS);
   // If there is no fast path, or if the session has notices, the verb renews the session (once more) and returns them.
   if (rows !== undefined && rows[0]?.[1] !== true) return [rows.length === 0 ? null : []];
-  return [await server.call<Told>('renew_one', { name: queue, id, acked, slots, kinds: true }, KEEPING_MS)];
+  return [await server.call<StoredNotices>('renew_one', { name: queue, id, acked, slots, kinds: true }, KEEPING_MS)];
 }
 
-function renewMany(server: Server, renewals: Renewal[]): Promise<Told[]> {
+function renewMany(server: Server, renewals: Renewal[]): Promise<StoredNotices[]> {
   const values = {
     names: renewals.map(({ queue }) => queue),
     ids: renewals.map(({ id }) => id),
@@ -63,7 +63,7 @@ function renewMany(server: Server, renewals: Renewal[]): Promise<Told[]> {
     slots: renewals.map(({ slots }) => slots ?? null),
     kinds: true,
   };
-  return server.call<Told[]>('renew', values, KEEPING_MS);
+  return server.call<StoredNotices[]>('renew', values, KEEPING_MS);
 }
 
 export async function closeSessions(server: Calls, sessions: SessionRef[], how: SessionEnd): Promise<void> {

@@ -73,14 +73,14 @@ export class Wake {
     this.#notifier?.changed(queue, brings);
   }
 
-  /** Called after an add. `told`: the add has sent the notification that `telling` returned. */
-  added(queue: string, count: number, told: boolean): void {
+  /** Called after an add. `notified`: the add has sent the notification that `ownNotification` returned. */
+  added(queue: string, count: number, notified: boolean): void {
     this.#enqueue({ queue, brings: 'jobs' });
     const watched = this.#watched.get(queue);
     const isOurs = count === 1 && watched?.idle === true;
     // Give the idle worker one chance only: if it does not claim this job, do not wait for it again.
     if (watched !== undefined) watched.idle = false;
-    if (told) this.#notifier?.told();
+    if (notified) this.#notifier?.sentByAdd();
     else this.#notifier?.changed(queue, 'jobs', isOurs);
   }
 
@@ -99,7 +99,7 @@ export class Wake {
   }
 
   /** Returns the notification that an add may send by itself, or undefined if the add must not. */
-  telling(queue: string): [channel: string, payload: string] | undefined {
+  ownNotification(queue: string): [channel: string, payload: string] | undefined {
     if (this.#notifier?.isQuiet !== true || this.#watched.get(queue)?.idle === true) return undefined;
     return [this.#options.channel, payloadOf(this.#options.id, { queue, brings: 'jobs' })];
   }
@@ -111,7 +111,7 @@ export class Wake {
   }
 
   /** Handles a notification of another store. */
-  hear(payload: string): void {
+  receive(payload: string): void {
     const [, id, mark = '', queue] = /^(\w*)([:;!*])(.*)$/s.exec(payload) ?? [];
     if (queue !== undefined && id !== this.#options.id) this.#enqueue({ queue, brings: BRINGS[mark] ?? 'both' });
   }
@@ -152,7 +152,7 @@ export class Wake {
         this.#enqueue({ queue, brings: 'both' });
       }
     } catch (error) {
-      const known = this.#outage || server.told || this.#poll === undefined;
+      const known = this.#outage || server.hasReported || this.#poll === undefined;
       if (error instanceof HoldfastError && !known) onTrouble(error);
       this.#outage = true;
     }

@@ -42,7 +42,7 @@ export async function runBatch({ run, relays }: Parts, queue: string, name: Scri
   return reply;
 }
 
-/** The letter that `choose` in lua/change.lua knows a list by; `a` is known by `cancel` in lua/change.lua. */
+/** The letter of a list in the arguments of `choose` in lua/change.lua; only `cancel` there accepts `a`. */
 function letterOf(list: ListName): string {
   if (list === 'waiting-children') return 'k';
   return list === 'prioritized' ? 'p' : LETTER[list];

@@ -116,7 +116,7 @@ export class Wake {
       channels: () => [...this.#watched.keys()],
       onMessage: (channel, version) => {
         const watched = this.#watched.get(channel);
-        if (watched !== undefined) this.#heard(watched, version);
+        if (watched !== undefined) this.#received(watched, version);
       },
       onConnected: () => this.#lookAtAll(),
     });
@@ -150,7 +150,7 @@ export class Wake {
     }
   }
 
-  #heard(watched: Watched, version: string): void {
+  #received(watched: Watched, version: string): void {
     const quiet = performance.now() - watched.armedAt > QUIET_MS;
     watched.pauseMs = quiet ? 0 : Math.min(LONGEST_PAUSE_MS, watched.pauseMs * 2 + 1);
     watched.version = version;

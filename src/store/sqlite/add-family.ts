@@ -55,7 +55,7 @@ export class FamilyAdding {
       return { id, status: isNew ? 'added' : 'duplicate' };
     });
     // A child that has ended must not release a parent whose other children come later in the call.
-    for (const { child, parent } of linked) this.#families.tellNewParent(transaction, child, parent);
+    for (const { child, parent } of linked) this.#families.applyToNewParent(transaction, child, parent);
     jobs.forEach((job, index) => {
       if (job.waitsForChildren === true) this.#releaseIfNone(transaction, job.queue ?? name, replies[index]?.id ?? '');
     });
@@ -65,7 +65,7 @@ export class FamilyAdding {
   #enter(transaction: Transaction, queue: QueueState, job: NewJob): { id: string; isNew: boolean } {
     const id = job.id ?? this.#entering.nextId(queue);
     const isNew = this.#entering.enter(transaction, queue, id, job);
-    if (!isNew) queue.tell('duplicated', id);
+    if (!isNew) queue.record('duplicated', id);
     return { id, isNew };
   }
 

@@ -65,7 +65,7 @@ export class Adding {
     let id = job.id ?? String(++queue.lastId);
     while (!this.#parts.entering.enter(transaction, queue, id, job)) {
       if (job.id !== undefined) {
-        queue.tell('duplicated', id);
+        queue.record('duplicated', id);
         return { id, status: 'duplicate' };
       }
       // Skip an id that a user has already chosen, because the new job would be dropped as its duplicate.
@@ -94,14 +94,14 @@ export class Adding {
     }
     if (mode.keepLastIfActive === true && state === STATE.active) entries.keepDraft(queue, mode, entry, job);
     else if (mode.extend === true) entries.extend(transaction, queue, mode, entry);
-    queue.tell('deduplicated', entry.owner, { deduplicationId: mode.id, deduplicatedJobId: id });
+    queue.record('deduplicated', entry.owner, { deduplicationId: mode.id, deduplicatedJobId: id });
     return { id: entry.owner, status: 'deduplicated' };
   }
 
   #replace(transaction: Transaction, queue: QueueState, owner: FoundRow, id: string, mode: Deduplication): void {
-    queue.tell('removed', owner[1], { prev: 'delayed' });
+    queue.record('removed', owner[1], { prev: 'delayed' });
     this.#parts.leaving.drop(transaction, queue, owner, 'delayed', 'removed');
-    queue.tell('deduplicated', id, { deduplicationId: mode.id, deduplicatedJobId: owner[1] });
+    queue.record('deduplicated', id, { deduplicationId: mode.id, deduplicatedJobId: owner[1] });
   }
 }
 

@@ -99,7 +99,7 @@ export class Changing {
         ids.push(row[1]);
       }
     }
-    if (ids.length > 0 || first) queue.tell('cleaned', undefined, { count: ids.length });
+    if (ids.length > 0 || first) queue.record('cleaned', undefined, { count: ids.length });
     return { ids, cut };
   }
 
@@ -162,7 +162,7 @@ export class Changing {
     const { leaving } = this.#parts;
     const letter = leaving.letters.find(row);
     if (letter === undefined) return false;
-    queue.tell('removed', letter.id, { prev: state });
+    queue.record('removed', letter.id, { prev: state });
     leaving.drop(transaction, queue, row, state, 'removed');
     leaving.letters.sendBack(transaction, letter, to);
     return true;
@@ -178,7 +178,7 @@ export class Changing {
       case 'remove':
         if (state === 'active') return 'locked';
         if ((row[AT.marks] & MARK.next) !== 0) return 'scheduled';
-        queue.tell('removed', id, { prev: state });
+        queue.record('removed', id, { prev: state });
         this.#remove(transaction, queue, row, state, change);
         return 'done';
       case 'send':
@@ -203,7 +203,7 @@ export class Changing {
         if (state !== 'delayed') return 'state';
         const dueAt = transaction.after(change.delayMs);
         this.#delay.run(change.delayMs, dueAt, queue.toBack(), job);
-        queue.tell('delayed', id, { delay: dueAt });
+        queue.record('delayed', id, { delay: dueAt });
         return 'done';
       }
       case 'priority':

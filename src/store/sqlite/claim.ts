@@ -214,7 +214,7 @@ export class Claiming {
     queue.active += candidates.length;
     return candidates.map(({ record, extras }, index) => {
       queue.count('waiting', record.priority, -1);
-      queue.tell('active', record.id);
+      queue.record('active', record.id);
       const job = toClaimed(record, session, first + index);
       if (extras !== null) this.extrasOf.remember(job.token, { text: extras, group: job.group });
       job.state = 'active';

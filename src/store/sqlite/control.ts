@@ -38,7 +38,7 @@ export class Controlling {
     queue.changed = true;
     if (paused !== undefined && paused !== (queue.paused === 1)) {
       queue.paused = paused ? 1 : 0;
-      queue.tell(paused ? 'paused' : 'resumed');
+      queue.record(paused ? 'paused' : 'resumed');
     }
     if (blockedMs !== undefined) queue.limitedUntil = blockedMs === 0 ? 0 : transaction.after(blockedMs);
     if (blockedMs === 0) queue.windowEnds = 0;

@@ -3,7 +3,7 @@ import { REPLY_BYTES, withinReply } from '../budget.js';
 import type { EventsReply, StoredEvent } from '../contract/index.js';
 import type { Database, Statement } from './driver/load.js';
 import { sql } from './driver/sql.js';
-import { IMPLIED, type ToldEvent } from './state/event-rows.js';
+import { IMPLIED, type RecordedEvent } from './state/event-rows.js';
 import type { QueueState } from './state/queue-state.js';
 
 const ROWS_AT_ONCE = 100;
@@ -33,9 +33,9 @@ export class EventLog {
       // Another process has trimmed these events since the queue was read.
       if (rows.length === 0) break;
       for (const [first, body] of rows) {
-        const told = JSON.parse(body) as ToldEvent[];
-        for (let index = Math.max(0, last + 1 - first); index < told.length && events.length < limit; index += 1) {
-          const event = toEvent(first + index, told[index] as ToldEvent);
+        const recorded = JSON.parse(body) as RecordedEvent[];
+        for (let index = Math.max(0, last + 1 - first); index < recorded.length && events.length < limit; index += 1) {
+          const event = toEvent(first + index, recorded[index] as RecordedEvent);
           left -= bytesOf(event);
           if (left < 0 && events.length > 0) return { ...replyOf(events, last, after), more: true };
           last = event.id;
@@ -55,7 +55,7 @@ export class EventLog {
     this.#trim.run(queue.queue, first - 1);
     const [row] = this.#rowsFrom(queue, first);
     if (row !== undefined && row[0] < first) {
-      const kept = (JSON.parse(row[1]) as ToldEvent[]).slice(first - row[0]);
+      const kept = (JSON.parse(row[1]) as RecordedEvent[]).slice(first - row[0]);
       this.#cut.run(first, JSON.stringify(kept), queue.queue, row[0]);
     }
     queue.firstEvent = first;
@@ -76,7 +76,7 @@ function replyOf(events: StoredEvent[], last: number, after: number): EventsRepl
   return missed > 0 ? { events, last, missed } : { events, last };
 }
 
-function toEvent(id: number, [name, jobId, fields]: ToldEvent): StoredEvent {
+function toEvent(id: number, [name, jobId, fields]: RecordedEvent): StoredEvent {
   const event: StoredEvent = jobId === undefined || jobId === null ? { id, name } : { id, name, jobId };
   Object.assign(event, IMPLIED.get(name), fields);
   if (event.large === 1) delete event['returnvalue'];

@@ -61,7 +61,7 @@ export class Families {
 
   /** Reports to the parents of a job how it has ended. `text`: its result, or the reason of its failure. */
   ended(transaction: Transaction, queue: QueueState, row: Left, kind: FinishedState, text: string): void {
-    for (const parent of parentsOf(row)) this.#tellEnd(transaction, { queue: queue.name, id: row[AT.id] }, parent, kind, text);
+    for (const parent of parentsOf(row)) this.#applyEnd(transaction, { queue: queue.name, id: row[AT.id] }, parent, kind, text);
   }
 
   /** Reports to their parents that jobs of a queue have completed, all of which have these extras. */
@@ -72,30 +72,30 @@ export class Families {
     }
   }
 
-  /** Reports to a new parent how a job has ended, if it has. Its other parents know. */
-  tellNewParent(transaction: Transaction, child: JobRef, parent: JobRef): void {
+  /** Reports to a new parent how a job has ended, if it has. Its other parents have it already. */
+  applyToNewParent(transaction: Transaction, child: JobRef, parent: JobRef): void {
     const row = this.find(transaction, child);
     const known = row === undefined ? undefined : parentsOf(row).find((one) => isSameJob(one, parent));
     if (row === undefined || known === undefined) return;
     const state = stateOf(row[AT.state]);
     if (!isFinished(state)) return;
     const { returnvalue = '', failedReason = '' } = this.recordOf(row);
-    this.#tellEnd(transaction, child, known, state, state === 'completed' ? returnvalue : failedReason);
+    this.#applyEnd(transaction, child, known, state, state === 'completed' ? returnvalue : failedReason);
   }
 
   /** Reports to a parent again how a job has ended, or that the job is gone. */
-  tellAgain(transaction: Transaction, child: JobRef, parent: JobRef): void {
+  applyAgain(transaction: Transaction, child: JobRef, parent: JobRef): void {
     const row = this.find(transaction, child);
     const isChild = row !== undefined && parentsOf(row).some((known) => isSameJob(known, parent));
-    if (isChild) this.tellNewParent(transaction, child, parent);
-    else this.#tellRemoval(transaction, child, parent);
+    if (isChild) this.applyToNewParent(transaction, child, parent);
+    else this.#applyRemoval(transaction, child, parent);
   }
 
   /** Call it when the row of a job with marks is deleted. Links of its parents that have ended stay as they are. */
   dropped(transaction: Transaction, queue: QueueState, row: Left): void {
     const id = row[AT.id];
     if ((row[AT.marks] & MARK.parent) !== 0) this.links.clear(queue, id);
-    for (const parent of parentsOf(row)) this.#tellRemoval(transaction, { queue: queue.name, id }, parent);
+    for (const parent of parentsOf(row)) this.#applyRemoval(transaction, { queue: queue.name, id }, parent);
   }
 
   /** Call it when a finished job waits again: its links are pending again. */
@@ -175,7 +175,7 @@ export class Families {
     }
     const dueAt = transaction.after(delay);
     this.#toDelayed.run(queue.toBack(), dueAt, row[AT.job]);
-    queue.tell('delayed', id, { delay: dueAt });
+    queue.record('delayed', id, { delay: dueAt });
     this.#mover.leave(queue, row, 'waiting-children', 'delayed');
   }
 
@@ -183,12 +183,12 @@ export class Families {
     return toRecord(this.#record.get(row[AT.job]) as JobRow);
   }
 
-  #tellEnd(transaction: Transaction, child: JobRef, parent: ParentLink, kind: FinishedState, text: string): void {
+  #applyEnd(transaction: Transaction, child: JobRef, parent: ParentLink, kind: FinishedState, text: string): void {
     const instruction = kind === 'completed' ? ON_COMPLETION : parent.onFailure;
     if (instruction !== undefined) this.#deliver(transaction, parent, { child, instruction, text });
   }
 
-  #tellRemoval(transaction: Transaction, child: JobRef, parent: JobRef): void {
+  #applyRemoval(transaction: Transaction, child: JobRef, parent: JobRef): void {
     this.#deliver(transaction, parent, { child, instruction: ON_REMOVAL, text: null });
   }
 

@@ -116,7 +116,7 @@ export class Leaving {
 
   /** Moves a job to waiting. The caller has changed the row. */
   wait(queue: QueueState, row: Left, from: StoredState, fields?: EventFields): void {
-    queue.tell('waiting', row[1], { prev: from, ...fields });
+    queue.record('waiting', row[1], { prev: from, ...fields });
     this.leave(queue, row, from, 'waiting');
   }
 
@@ -144,7 +144,7 @@ export class Leaving {
         this.families.part(found, parent);
         continue;
       }
-      family.tell('removed', child.id, { prev: state });
+      family.record('removed', child.id, { prev: state });
       left.push(...this.#dropParent(transaction, family, orphan, state));
     }
     return visited;

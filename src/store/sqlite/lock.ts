@@ -78,7 +78,7 @@ export class Locks {
       if (row === undefined) return 'missing';
       if (row[AT.state] !== STATE.active || held.has(id)) return 'state';
       held.set(id, row);
-      this.#tell(queue, row, 'revoked', reason);
+      this.#recordNotice(queue, row, 'revoked', reason);
       return 'done';
     });
     this.giveBack(transaction, queue, [...held.values()]);
@@ -89,10 +89,10 @@ export class Locks {
   cancel(queue: QueueState, row: FoundRow, reason: string): void {
     if (isCancelled(row)) return;
     this.#setExtras.run(0, MARK.cancelled, extrasText({ ...fieldsOf(row), cancelled: reason }), row[AT.job]);
-    this.#tell(queue, row, 'cancelled', reason);
+    this.#recordNotice(queue, row, 'cancelled', reason);
   }
 
-  #tell({ queue }: QueueState, row: FoundRow, kind: Notice['kind'], reason: string): void {
+  #recordNotice({ queue }: QueueState, row: FoundRow, kind: Notice['kind'], reason: string): void {
     const { [AT.id]: id, [AT.session]: session, [AT.fence]: fence } = row;
     const number = this.#number.get(queue, session)?.[0];
     if (number === undefined) return;
@@ -119,7 +119,7 @@ export class Locks {
     let ord = queue.toFront(held.length);
     for (const row of held) {
       const { [AT.job]: job, [AT.id]: id, [AT.stalledCounter]: before } = row;
-      queue.tell('stalled', id, fields);
+      queue.record('stalled', id, fields);
       if (before < maxStalls && !isCancelled(row)) {
         this.#stall.run(ord++, lostBy, job);
         this.#leaving.wait(queue, row, 'active');

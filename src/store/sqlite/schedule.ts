@@ -114,7 +114,7 @@ export class Scheduling {
     this.#schedules.giveUp(queue, id);
     if (!isRemoved) return;
     const state = stateOf(next[AT.state]);
-    queue.tell('removed', id, { prev: state });
+    queue.record('removed', id, { prev: state });
     this.#leaving.drop(transaction, queue, next, state, 'removed');
   }
 
@@ -129,7 +129,7 @@ export class Scheduling {
   #isTaken(queue: QueueState, slot: Slot | undefined, nextJobId?: string): boolean {
     const job = slot === undefined ? undefined : this.#job.get(queue.queue, slot.job.id);
     if (job === undefined || (job[1] === nextJobId && !isStarted(job))) return false;
-    queue.tell('duplicated', job[1]);
+    queue.record('duplicated', job[1]);
     return true;
   }
 

@@ -5,7 +5,7 @@ import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import type { Callers } from './state/callers.js';
 import type { Claiming } from './claim.js';
-import { CompletedMarked, type Untold } from './state/completed-marked.js';
+import { CompletedMarked, type Unsent } from './state/completed-marked.js';
 import { type Completed, CompletedRuns, type Run, runFrom } from './state/completed-run.js';
 import type { Database, Statement } from './driver/load.js';
 import { sql } from './driver/sql.js';
@@ -123,32 +123,32 @@ export class Settling {
       this.#callers.remember(queue.queue, call, encode(results), transaction.now);
     const anyFinished = finished.completed.length + finished.failed.length > 0;
     if (anyFinished && queue.active === 0 && queue.allWaiting === 0 && !this.#claiming.anyDue(queue, transaction.now))
-      queue.tell('drained');
+      queue.record('drained');
     return reply;
   }
 
   #settleAll(transaction: Transaction, queue: QueueState, outcomes: Outcome[], finished: Finished): SettleStatus[] {
     const results: SettleStatus[] = [];
-    const untold: Untold = new Map();
+    const unsent: Unsent = new Map();
     while (results.length < outcomes.length) {
       const outcome = outcomes[results.length] as Outcome;
-      if (this.#completeMarked(transaction, queue, outcome, finished, untold)) {
+      if (this.#completeMarked(transaction, queue, outcome, finished, unsent)) {
         results.push('done');
         continue;
       }
-      this.#marked.tell(transaction, queue, untold);
+      this.#marked.send(transaction, queue, unsent);
       const run = runFrom(outcomes, results.length);
       if (run === undefined) results.push(this.#settleOne(transaction, queue, outcome, finished));
       else results.push(...this.#settleRun(transaction, queue, run, finished));
     }
-    this.#marked.tell(transaction, queue, untold);
+    this.#marked.send(transaction, queue, unsent);
     return results;
   }
 
-  #completeMarked(transaction: Transaction, queue: QueueState, outcome: Outcome, finished: Finished, untold: Untold): boolean {
+  #completeMarked(transaction: Transaction, queue: QueueState, outcome: Outcome, finished: Finished, unsent: Unsent): boolean {
     const extras = this.#claiming.extrasOf.take(outcome.token);
     if (extras === undefined || outcome.kind !== 'completed' || outcome.keep.count === 0) return false;
-    if (!this.#marked.complete(queue, outcome, extras, transaction.now, untold)) return false;
+    if (!this.#marked.complete(queue, outcome, extras, transaction.now, unsent)) return false;
     this.#endCompleted(transaction, queue, outcome, finished);
     return true;
   }
@@ -164,7 +164,7 @@ export class Settling {
 
   /** Ends the run of a job that a fast path has completed. */
   #endCompleted(transaction: Transaction, queue: QueueState, outcome: Completed, finished: Finished): void {
-    tellCompleted(queue, outcome);
+    recordCompleted(queue, outcome);
     this.#leaving.finish(transaction, queue, PLAIN_ROW, 'completed', PLAIN_END);
     finished.completed.push(outcome.keep);
   }
@@ -264,7 +264,7 @@ export class Settling {
   #parkParent(queue: QueueState, owned: Owned): SettleStatus {
     const row = this.#park.get(queue.toBack(), ...owned);
     if (row === undefined) return 'lost';
-    queue.tell('waiting-children', row[AT.id], { prev: 'active' });
+    queue.record('waiting-children', row[AT.id], { prev: 'active' });
     this.#leaving.leave(queue, row, 'active', 'waiting-children');
     return 'done';
   }
@@ -284,10 +284,10 @@ export class Settling {
       : this.#remove[kind].get(...owned);
     if (row === undefined) return false;
     if (outcome.kind === 'completed') {
-      tellCompleted(queue, outcome);
+      recordCompleted(queue, outcome);
     } else {
-      queue.tell('failed', jobId, { failedReason: outcome.reason });
-      if (outcome.early !== true) queue.tell('retries-exhausted', jobId, { attemptsMade: (row.at(-1) as number) + 1 });
+      queue.record('failed', jobId, { failedReason: outcome.reason });
+      if (outcome.early !== true) queue.record('retries-exhausted', jobId, { attemptsMade: (row.at(-1) as number) + 1 });
     }
     const text = outcome.kind === 'completed' ? outcome.value : outcome.reason;
     this.#leaving.finish(transaction, queue, row, kind, { text, fence: owned[3], isKept });
@@ -326,15 +326,15 @@ export class Settling {
   }
 
   #toDelayed(queue: QueueState, row: LeftRow, fields: EventFields): void {
-    queue.tell('delayed', row[1], fields);
+    queue.record('delayed', row[1], fields);
     this.#leaving.leave(queue, row, 'active', 'delayed');
   }
 }
 
-function tellCompleted(queue: QueueState, { jobId, value, keep }: Completed): void {
-  if (value === NO_VALUE) queue.tell('completed', jobId);
+function recordCompleted(queue: QueueState, { jobId, value, keep }: Completed): void {
+  if (value === NO_VALUE) queue.record('completed', jobId);
   // A job that is removed now leaves only this event, so the event carries even a large value.
-  else queue.tell('completed', jobId, keep.count !== 0 && isLargeValue(value) ? LARGE_VALUE : { returnvalue: value });
+  else queue.record('completed', jobId, keep.count !== 0 && isLargeValue(value) ? LARGE_VALUE : { returnvalue: value });
 }
 
 function encode(results: SettleStatus[]): string {

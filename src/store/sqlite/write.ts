@@ -47,7 +47,7 @@ export class Writing {
 
   write(transaction: Transaction, name: string, write: Write): WriteReply {
     if (write.kind === 'event') {
-      transaction.queue(name).record(write.name, undefined, { args: write.args });
+      transaction.queue(name).recordAny(write.name, undefined, { args: write.args });
       return { status: 'done' };
     }
     const queue = transaction.find(name);
@@ -60,7 +60,7 @@ export class Writing {
         return { status: 'done' };
       case 'progress':
         this.#progress.run(write.progress, target.job);
-        queue.tell('progress', write.jobId, isLargeValue(write.progress) ? LARGE_VALUE : { data: write.progress });
+        queue.record('progress', write.jobId, isLargeValue(write.progress) ? LARGE_VALUE : { data: write.progress });
         return { status: 'done' };
       case 'log':
         this.#addLog.run(target.job, target.logNext, write.row);

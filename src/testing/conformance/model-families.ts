@@ -91,7 +91,7 @@ export class ModelFamilies {
     const adopted = jobs.flatMap((job) =>
       (job.parents ?? []).filter((parent) => this.#link(job, parent)).map((parent) => ({ job, parent })),
     );
-    for (const { job, parent } of adopted) this.#tell(this.get(job), parent);
+    for (const { job, parent } of adopted) this.#apply(this.get(job), parent);
     for (const job of jobs) this.#releaseIfNone(this.get(job));
     return replies;
   }
@@ -122,7 +122,7 @@ export class ModelFamilies {
     Object.assign(member, { state, text });
     member.doomers.clear();
     if (state === 'failed') this.#sendLetter(member, text, fence);
-    for (const parent of member.parents) this.#tell(member, parent);
+    for (const parent of member.parents) this.#apply(member, parent);
   }
 
   /** A finished job waits again. */
@@ -224,7 +224,7 @@ export class ModelFamilies {
   }
 
   /** Reports to a parent how a finished job ended. */
-  #tell(member: FamilyMember, parent: ParentLink): void {
+  #apply(member: FamilyMember, parent: ParentLink): void {
     const { state, text } = member;
     if (state === 'completed') this.#deliver(parent, member, ON_COMPLETION, text);
     else if (state === 'failed' && parent.onFailure !== undefined) this.#deliver(parent, member, parent.onFailure, text);

@@ -40,7 +40,7 @@ describe('an add that sends its own notification', () => {
     const notifier = new Notifier(async (changes) => sent.push(changes));
     const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
     expect(notifier.isQuiet).toBe(true);
-    notifier.told();
+    notifier.sentByAdd();
     expect(notifier.isQuiet).toBe(false);
     notifier.changed('work', 'jobs');
     clock.mockReturnValue(2_000);
@@ -58,7 +58,7 @@ describe('an add that sends its own notification', () => {
     const sent: Change[][] = [];
     const notifier = new Notifier(async (changes) => sent.push(changes));
     const begun = performance.now();
-    notifier.told();
+    notifier.sentByAdd();
     notifier.changed('work', 'news');
     // Its rest is over: the next add may tell of itself again.
     await expect.poll(() => notifier.isQuiet, { interval: 0 }).toBe(true);

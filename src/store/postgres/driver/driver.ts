@@ -16,7 +16,7 @@ export interface PgClient {
   query(query: PgQuery): Promise<{ rows: unknown[][] }>;
   end(): Promise<void>;
   /** Loosely typed, so that the types of pg fit: an `error` event passes the error, a `notification` event passes `{ payload }`. */
-  on(event: 'error' | 'end' | 'notification', listener: (...told: never[]) => void): unknown;
+  on(event: 'error' | 'end' | 'notification', listener: (...args: never[]) => void): unknown;
   unref?(): void;
   /** The number of the server's process, as the server reported it when the connection began. The types of pg lack it. */
   readonly processID?: number | null;

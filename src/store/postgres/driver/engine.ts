@@ -116,7 +116,7 @@ export class Engine {
     this.#listener = new Listener({
       connect: () => newClient(plan, driver),
       channel,
-      onMessage: (payload) => this.wake.hear(payload),
+      onMessage: (payload) => this.wake.receive(payload),
       onConnecting: async (run) => {
         await this.#presence.hold(run);
         this.warnings.look(await run(sqlOf('schema/durability')));

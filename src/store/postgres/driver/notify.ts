@@ -81,7 +81,7 @@ export class Notifier {
   }
 
   /** Records that an add has sent its own notification: changes right after it are gathered. */
-  told(): void {
+  sentByAdd(): void {
     if (this.#closed) return;
     this.#rest(FIRST_MS);
     this.#sending ??= this.#run();

@@ -71,7 +71,7 @@ export class Server {
   readonly #statements = new Map<string, Statement>();
   readonly #line: PoolLine;
   #reached = false;
-  #told = false;
+  #hasReported = false;
   /** When the last call of the store itself failed without a reply. */
   #gaveUpAt: number | undefined;
 
@@ -94,19 +94,19 @@ export class Server {
   }
 
   /** True if a call has failed, and reported that to its caller, since the last reply. */
-  get told(): boolean {
-    return this.#told;
+  get hasReported(): boolean {
+    return this.#hasReported;
   }
 
   /** Calls a function of the schema, and returns the JSON that it replies. */
   async call<T>(name: string, values: Values, patienceMs?: number): Promise<T> {
-    return this.#tell(this.#call<T>(name, values, patienceMs));
+    return this.#noteFailure(this.#call<T>(name, values, patienceMs));
   }
 
   /** Calls a function that may write messages. `onSent` is called before the reply if it did. */
   async callAndSend<T>(name: string, values: Values, onSent: () => void, patienceMs?: number): Promise<T> {
     const { text, values: list } = this.statement(name, values);
-    const rows = await this.#tell(this.#run(`${name}_sent`, { text: `${text}, ${SENT}`, values: list }, patienceMs));
+    const rows = await this.#noteFailure(this.#run(`${name}_sent`, { text: `${text}, ${SENT}`, values: list }, patienceMs));
     const [reply, sent] = rows?.[0] ?? [];
     if (sent === true) onSent();
     return (typeof reply === 'string' ? JSON.parse(reply) : null) as T;
@@ -117,7 +117,7 @@ export class Server {
    * not set up for that; then nothing was done.
    */
   async short(name: string, values: Values, patienceMs?: number): Promise<unknown[][] | undefined> {
-    return this.tune ? this.#tell(this.#run(name, this.statement(name, values), patienceMs, true)) : undefined;
+    return this.tune ? this.#noteFailure(this.#run(name, this.statement(name, values), patienceMs, true)) : undefined;
   }
 
   /** A call of the store itself, with a short timeout. Its failure is reported to no user. */
@@ -125,7 +125,7 @@ export class Server {
     return this.#listen(this.#call<T>(name, values, patienceMs));
   }
 
-  /** Is to `ask` what `short` is to `call`. */
+  /** The fast path of `ask`, as `short` is that of `call`. */
   async askShort(name: string, values: Values, patienceMs: number): Promise<unknown[][] | undefined> {
     return this.tune ? this.#listen(this.#run(name, this.statement(name, values), patienceMs, true)) : undefined;
   }
@@ -133,7 +133,7 @@ export class Server {
   /** Calls a function of the schema that returns rows. */
   async rows(name: string, values: Values): Promise<unknown[][]> {
     const query = this.statement(name, values);
-    return (await this.#tell(this.#run(name, { ...query, text: query.text.replace('SELECT', 'SELECT * FROM') }))) ?? [];
+    return (await this.#noteFailure(this.#run(name, { ...query, text: query.text.replace('SELECT', 'SELECT * FROM') }))) ?? [];
   }
 
   /**
@@ -181,7 +181,7 @@ export class Server {
   }
 
   /**
-   * Waits until no call is under way. One call may lead to another: a sweep looks first. If the pool ended meanwhile, the second call
+   * Waits until no call is under way. One call may lead to another: a sweep first reads what is dead. If the pool ended meanwhile, the second call
    * would wait for a connection, and keep its timer alive.
    */
   async #idle(): Promise<void> {
@@ -198,13 +198,13 @@ export class Server {
     return call;
   }
 
-  async #tell<T>(call: Promise<T>): Promise<T> {
+  async #noteFailure<T>(call: Promise<T>): Promise<T> {
     try {
       const reply = await this.#track(call);
-      this.#told = false;
+      this.#hasReported = false;
       return reply;
     } catch (error) {
-      this.#told ||= isRetryable(error);
+      this.#hasReported ||= isRetryable(error);
       throw error;
     }
   }
@@ -212,7 +212,7 @@ export class Server {
   async #listen<T>(call: Promise<T>): Promise<T> {
     try {
       const reply = await this.#track(call);
-      this.#told = false;
+      this.#hasReported = false;
       this.#dropStranded();
       return reply;
     } catch (error) {

@@ -17,9 +17,9 @@ export class Presence {
   readonly #presence = randomInt(2 ** 31 - 1);
   #vouched: number | null = null;
   /** The lock that the sessions name in the store. Undefined: there are none. NaN: they may differ. */
-  #said: number | null | undefined;
+  #attested: number | null | undefined;
   #opened = 0;
-  #telling = false;
+  #attesting = false;
   #turn = 0;
   #closed = false;
 
@@ -33,12 +33,12 @@ export class Presence {
     const rows = await run(sqlOf('schema/hold-presence'), [lock]);
     if (rows[0]?.[0] !== true) throw new Error('another process drew the same number');
     this.#vouched = lock;
-    void this.#tell();
+    void this.#attest();
   }
 
   lost(): void {
     this.#vouched = null;
-    void this.#tell();
+    void this.#attest();
   }
 
   /** Opens a session that names this process. The lock may change while the session is opened. */
@@ -46,9 +46,9 @@ export class Presence {
     const vouched = this.#vouched;
     await open({ presence: this.#presence, vouched });
     this.#opened += 1;
-    if (this.#said === undefined) this.#said = vouched;
-    else if (this.#said !== vouched) this.#said = Number.NaN;
-    void this.#tell();
+    if (this.#attested === undefined) this.#attested = vouched;
+    else if (this.#attested !== vouched) this.#attested = Number.NaN;
+    void this.#attest();
   }
 
   close(): void {
@@ -56,23 +56,23 @@ export class Presence {
   }
 
   /** Retries until the sessions name the right lock: a session that names a free lock would be suspected again and again. */
-  async #tell(): Promise<void> {
-    if (this.#telling) return;
-    this.#telling = true;
+  async #attest(): Promise<void> {
+    if (this.#attesting) return;
+    this.#attesting = true;
     let failures = 0;
-    while (this.#said !== undefined && this.#said !== this.#vouched && !this.#closed) {
+    while (this.#attested !== undefined && this.#attested !== this.#vouched && !this.#closed) {
       const vouched = this.#vouched;
       const opened = this.#opened;
       try {
         this.#turn += 1;
         await attest(this.#server, { presence: this.#presence, vouched }, this.#turn);
         // A session that was opened meanwhile may have been written after this attest.
-        this.#said = opened === this.#opened ? vouched : Number.NaN;
+        this.#attested = opened === this.#opened ? vouched : Number.NaN;
       } catch {
         failures += 1;
         await sleep(retryPauseMs(failures, LAST_PAUSE_MS), undefined, { ref: false });
       }
     }
-    this.#telling = false;
+    this.#attesting = false;
   }
 }

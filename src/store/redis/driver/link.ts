@@ -36,7 +36,7 @@ interface Flight extends FlightKind {
   reject(error: Error): void;
 }
 
-const BEAT_MS = 500;
+const CHECK_MS = 500;
 /** An idle connection is pinged every PING_MS, and must reply within PONG_WITHIN_MS. */
 const PING_MS = 1000;
 const PONG_WITHIN_MS = 3000;
@@ -63,15 +63,15 @@ export class Link {
   /** The reason why there is no connection. */
   #trouble: HoldfastError | undefined;
   /** This outage was reported, to a caller or through `onSilentTrouble`. */
-  #told = false;
+  #hasReported = false;
   #knownAddress: string | undefined;
   #valueLimit = DEFAULT_LIMIT;
-  #beat: NodeJS.Timeout | undefined;
-  #beatAt = 0;
+  #checks: NodeJS.Timeout | undefined;
+  #checkedAt = 0;
   #usedAt = 0;
   /** The bytes that the connection had received at the last check, and the time of the last check that found new bytes. */
   #received = 0;
-  #heardAt = 0;
+  #receivedAt = 0;
   #redial: NodeJS.Timeout | undefined;
   /** When a cluster client may be dropped again because a replica has replied. */
   #leaveAgainAt = 0;
@@ -90,8 +90,8 @@ export class Link {
     } catch (error) {
       throw toStoreError(error, this.#options.dialer.address);
     }
-    this.#beatAt = performance.now();
-    this.#beat = setInterval(() => this.#look(), BEAT_MS).unref();
+    this.#checkedAt = performance.now();
+    this.#checks = setInterval(() => this.#look(), CHECK_MS).unref();
   }
 
   /** The current client, from which the subscriber makes its own connection. */
@@ -161,7 +161,7 @@ export class Link {
 
   close(): void {
     this.#closed = true;
-    clearInterval(this.#beat);
+    clearInterval(this.#checks);
     clearTimeout(this.#redial);
     const error = failure('STORE_CLOSED', 'The store was closed before Redis answered.');
     for (const waiter of this.#waiters) waiter(error);
@@ -194,7 +194,7 @@ export class Link {
     this.#client = client;
     this.#anchor = anchor;
     this.#trouble = undefined;
-    this.#told = false;
+    this.#hasReported = false;
     this.#usedAt = performance.now();
     this.#valueLimit = server.valueLimit;
     this.#knownAddress = client.isCluster ? undefined : client.stream?.remoteAddress;
@@ -236,7 +236,7 @@ export class Link {
     this.#trouble = error;
     drop(client);
     for (const flight of this.#flights) {
-      if (!flight.silent) this.#told = true;
+      if (!flight.silent) this.#hasReported = true;
       flight.reject(error);
     }
     if (!this.#closed) this.#redialAfter(0, 1);
@@ -258,9 +258,9 @@ export class Link {
     );
   }
 
-  #tell(error: HoldfastError): void {
-    if (!this.#told) this.#options.onSilentTrouble(error);
-    this.#told = true;
+  #reportOnce(error: HoldfastError): void {
+    if (!this.#hasReported) this.#options.onSilentTrouble(error);
+    this.#hasReported = true;
   }
 
   #redialAfter(pauseMs: number, attempt: number): void {
@@ -282,7 +282,7 @@ export class Link {
       const pause = retryPauseMs(attempt) * (0.75 + Math.random() / 2);
       this.#redialAfter(error.retryable || isReadOnly(error) ? pause : REFUSED_PAUSE_MS, attempt + 1);
       if (!error.retryable) for (const waiter of this.#waiters) waiter(error);
-      this.#tell(error);
+      this.#reportOnce(error);
     }
   }
 
@@ -343,23 +343,23 @@ export class Link {
 
   #takeOff(flight: Flight): void {
     this.#flights.add(flight);
-    if (!flight.silent && this.#awaited++ === 0) this.#beat?.ref();
+    if (!flight.silent && this.#awaited++ === 0) this.#checks?.ref();
   }
 
   #land(flight: Flight): void {
     this.#flights.delete(flight);
-    if (!flight.silent && --this.#awaited === 0) this.#beat?.unref();
+    if (!flight.silent && --this.#awaited === 0) this.#checks?.unref();
   }
 
   /** Records whether bytes have arrived. Replies come in order: while a large one arrives, those behind it are late on a live server. */
   #listen({ stream }: Client, time: number): void {
     const received = stream?.bytesRead ?? 0;
-    if (received !== this.#received) this.#heardAt = time;
+    if (received !== this.#received) this.#receivedAt = time;
     this.#received = received;
   }
 
   #isOwed(oldest: Flight, time: number): boolean {
-    if (time - Math.max(oldest.sentAt, this.#heardAt) > oldest.patience) return true;
+    if (time - Math.max(oldest.sentAt, this.#receivedAt) > oldest.patience) return true;
     if (time - oldest.sentAt <= oldest.patience) return false;
     for (const { strict, sentAt, patience } of this.#flights) if (strict === true && time - sentAt > patience) return true;
     return false;
@@ -368,8 +368,8 @@ export class Link {
   /** Checks the connection: drops it if a reply is overdue, and pings it if it is idle. */
   #look(): void {
     const time = performance.now();
-    const late = time - this.#beatAt > 3 * BEAT_MS;
-    this.#beatAt = time;
+    const late = time - this.#checkedAt > 3 * CHECK_MS;
+    this.#checkedAt = time;
     // If the event loop was blocked, replies may be in the socket, unread.
     if (late || this.#client === undefined) return;
     const client = this.#client;
@@ -377,13 +377,13 @@ export class Link {
     this.#listen(client, time);
     const [oldest] = this.#flights;
     // In a cluster, ioredis drops the connections one by one after the timeout. This check is for cases that ioredis does not detect.
-    const extra = client.isCluster ? 2 * BEAT_MS : 0;
+    const extra = client.isCluster ? 2 * CHECK_MS : 0;
     if (oldest !== undefined && this.#isOwed(oldest, time - extra)) {
       const silence = Math.round(time - oldest.sentAt);
       const { address } = this.#options.dialer;
       const error = asLate(unavailable(`Redis at ${address} has not answered for ${silence} ms; connecting anew.`));
       this.#down(client, error);
-      this.#tell(error);
+      this.#reportOnce(error);
     } else if (oldest === undefined && time - this.#usedAt > PING_MS) {
       for (const server of this.servers()) this.#track(server.call('ping', []), this.#question(client)).catch(() => undefined);
     }

@@ -63,7 +63,7 @@ export class Relays {
     this.#options = options;
   }
 
-  /** Delivers messages that a call has just written. Does not fail: any process can deliver what is left, later. */
+  /** Delivers messages that a call has just written. Does not reject: any process can deliver the rest later. */
   async after(from: string, receivers: string[]): Promise<void> {
     const pairs = receivers.map((to): Pair => ({ from, to }));
     const delivery = this.#settle(pairs, 1);
@@ -74,7 +74,7 @@ export class Relays {
   }
 
   /**
-   * Does the same for an add, and waits until the messages are applied, by whatever process: its caller may look at the jobs.
+   * Delivers the messages of an add. Waits until they are applied, by this process or another, because the caller may read the jobs next.
    */
   async afterAdd({ levels, steps }: Routes): Promise<void> {
     try {
@@ -97,7 +97,7 @@ export class Relays {
     await Promise.all(pairs.map(deliver));
   }
 
-  /** Writes what `plain-settle` in lua/settle.lua needs to tell parents in the same step. Queues that send no messages need nothing. */
+  /** Writes what `plain-settle` in lua/settle.lua needs to apply the ends of children to their parents in the same step. Queues that send no messages need nothing. */
   writeNear(args: Argument[], queue: string): void {
     const near = this.#near.get(queue);
     if (near !== undefined) args.push(...near);
@@ -131,7 +131,7 @@ export class Relays {
   }
 
   /**
-   * The second net: asks the queues of pending children how these are, for parents that have waited for long. Without it, a parent would wait
+   * Repairs lost messages: reads the states of pending children, for parents that have waited for long. Otherwise a parent would wait
    * for ever if the failover of a slot lost a message, or the effect of a message that was deleted. Does not fail.
    */
   async check(queue: string): Promise<void> {

@@ -132,8 +132,8 @@ export class OpenFiles {
     if (this.#isCutLog) return false;
     const log = stat(this.#logPath);
     if (this.areThere(log)) return true;
-    // A log that was deleted is lost with this process, unless it is copied back. That is right as long as nobody has written since.
-    // Who writes leaves a log and an index there, because this process still has its lock on the database.
+    // A log that was deleted is lost with this process, unless it is copied back. The copy is right only if no process
+    // has written since. A process that writes leaves a log and an index there, because this process still has its lock on the database.
     const index = stat(this.#indexPath);
     const isUnused = (log?.size ?? 0n) === 0n && ((log ?? index) === undefined || isSame(index, this.#index));
     return isUnused && this.#logHandle !== undefined && this.#isWhole();

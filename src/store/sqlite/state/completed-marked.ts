@@ -10,8 +10,8 @@ import type { Result } from './links.js';
 import type { QueueState } from './queue-state.js';
 import type { Transaction } from './transaction.js';
 
-/** The jobs of one call whose parents do not know of their end yet, by their extras. */
-export type Untold = Map<string, Result[]>;
+/** The jobs of one call whose ends were not applied to their parents yet, by their extras. */
+export type Unsent = Map<string, Result[]>;
 
 export class CompletedMarked {
   readonly #families: Families;
@@ -23,20 +23,20 @@ export class CompletedMarked {
   }
 
   /** Returns false and changes nothing if the job has other marks or extras, or its token does not hold it. */
-  complete(queue: QueueState, outcome: Completed, { text, group }: ClaimedExtras, now: number, untold: Untold): boolean {
+  complete(queue: QueueState, outcome: Completed, { text, group }: ClaimedExtras, now: number, unsent: Unsent): boolean {
     const { jobId: id, token, value } = outcome;
     const { session, fence } = splitToken(token);
     if (this.#complete.run(queue.toBack(), now, value, queue.queue, id, session, fence, text) === 0) return false;
     if (group !== undefined) queue.touchGroup(group, false);
-    const others = untold.get(text);
-    if (others === undefined) untold.set(text, [{ id, text: value }]);
+    const others = unsent.get(text);
+    if (others === undefined) unsent.set(text, [{ id, text: value }]);
     else others.push({ id, text: value });
     return true;
   }
 
   /** Call it before anything else is done to a family, and at the end. */
-  tell(transaction: Transaction, { name }: QueueState, untold: Untold): void {
-    for (const [extras, results] of untold) this.#families.completed(transaction, name, extras, results);
-    untold.clear();
+  send(transaction: Transaction, { name }: QueueState, unsent: Unsent): void {
+    for (const [extras, results] of unsent) this.#families.completed(transaction, name, extras, results);
+    unsent.clear();
   }
 }

@@ -37,10 +37,10 @@ export class Entering {
     }
     const state = isParent ? 'waiting-children' : dueAt === null ? 'waiting' : 'delayed';
     if (job.group !== undefined) this.#enterGroup(queue, job.group, state === 'waiting');
-    queue.tell('added', id, { jobName: job.name });
+    queue.record('added', id, { jobName: job.name });
     queue.count(state, job.priority, 1);
-    if (dueAt === null) queue.tell(state, id);
-    else queue.tell('delayed', id, { delay: dueAt });
+    if (dueAt === null) queue.record(state, id);
+    else queue.record('delayed', id, { delay: dueAt });
     return true;
   }
 
@@ -48,7 +48,7 @@ export class Entering {
   idOf(queue: QueueState, job: NewJob): string | undefined {
     if (job.id === undefined) return this.nextId(queue);
     if (this.#exists.get(queue.queue, job.id) === undefined) return job.id;
-    queue.tell('duplicated', job.id);
+    queue.record('duplicated', job.id);
     return undefined;
   }
 

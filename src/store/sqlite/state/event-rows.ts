@@ -13,7 +13,7 @@ export const NO_VALUE = 'null';
 export const LARGE_VALUE: EventFields = { large: 1 };
 
 /** An event as it is written. It is short, because every job leaves several events. */
-export type ToldEvent = [name: string, jobId?: string | null, fields?: EventFields];
+export type RecordedEvent = [name: string, jobId?: string | null, fields?: EventFields];
 
 /** Fields that these events have unless their rows say otherwise. */
 export const IMPLIED: ReadonlyMap<string, EventFields> = new Map<EventName, EventFields>([
@@ -37,13 +37,13 @@ const TRIMMED_BYTES_AT_ONCE = 16 * 1024 * 1024;
 interface Logged {
   readonly queue: number;
   /** The events of this commit. */
-  readonly events: ToldEvent[];
+  readonly events: RecordedEvent[];
   firstEvent: number;
   lastEvent: number;
 }
 
 export class EventRows {
-  readonly #tell: Statement;
+  readonly #write: Statement;
   readonly #trim: Statement;
   readonly #firstEvent: Statement<[number | null]>;
   readonly #eventBytes: Statement<[first: number, last: number, bytes: number]>;
@@ -53,7 +53,7 @@ export class EventRows {
   readonly #untrimmedBytes = new Map<number, number>();
 
   constructor(db: Database) {
-    this.#tell = sql(db, 'write-events', 'queue first last body');
+    this.#write = sql(db, 'write-events', 'queue first last body');
     this.#trim = sql(db, 'trim-events', 'queue last');
     this.#firstEvent = sql(db, 'first-event', 'queue');
     this.#eventBytes = sql(db, 'list-event-bytes', 'queue');
@@ -69,7 +69,7 @@ export class EventRows {
     for (const body of bodiesOf(events)) {
       const first = state.lastEvent + 1;
       state.lastEvent += body.count;
-      this.#tell.run(queue, first, state.lastEvent, body.text);
+      this.#write.run(queue, first, state.lastEvent, body.text);
       bytes += body.text.length;
     }
     events.length = 0;
@@ -115,8 +115,8 @@ export class EventRows {
 
   /** Removes the long values from a row of events. Returns how many bytes the row has left. */
   #lighten(queue: number, first: number): number {
-    const events = JSON.parse(this.#body.get(queue, first)?.[0] ?? '[]') as ToldEvent[];
-    const light = events.map((event): ToldEvent => {
+    const events = JSON.parse(this.#body.get(queue, first)?.[0] ?? '[]') as RecordedEvent[];
+    const light = events.map((event): RecordedEvent => {
       const [name, jobId, fields] = event;
       const text = String(fields?.['returnvalue'] ?? fields?.['data'] ?? '');
       return text.length > SHORT_VALUE_BYTES ? [name, jobId ?? null, LARGE_VALUE] : event;
@@ -138,7 +138,7 @@ interface Body {
 }
 
 /** Encodes the events as one row, or as several if they are large. */
-function bodiesOf(events: ToldEvent[]): Body[] {
+function bodiesOf(events: RecordedEvent[]): Body[] {
   const text = JSON.stringify(events);
   if (text.length <= ROW_BYTES || events.length === 1) return [{ text, count: events.length }];
   const bodies: Body[] = [];

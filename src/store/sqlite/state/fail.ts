@@ -56,7 +56,7 @@ export class Failing {
   #end(transaction: Transaction, queue: QueueState, row: Left, opts: string, failure: Failure): Keep {
     const { reason, from, fence, lostBy } = failure;
     const lost = lostBy === undefined || lostBy === null ? {} : { lostBy };
-    queue.tell('failed', row[AT.id], { failedReason: reason, ...(from !== 'active' && { prev: from }), ...lost });
+    queue.record('failed', row[AT.id], { failedReason: reason, ...(from !== 'active' && { prev: from }), ...lost });
     this.#leaving.finish(transaction, queue, row, 'failed', { text: reason, fence, isKept: true, from });
     const keep = keepOnFail(opts);
     if (keep.count === 0) this.#leaving.drop(transaction, queue, row, 'failed', 'trimmed');

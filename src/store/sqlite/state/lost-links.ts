@@ -45,7 +45,7 @@ export class LostLinks {
   mend(transaction: Transaction, queue: QueueState): void {
     if (queue.parents === 0) return;
     for (const [parent, , childQueue, child] of this.#walk(queue, transaction.now))
-      this.#families.tellAgain(transaction, { queue: childQueue, id: child }, { queue: queue.name, id: parent });
+      this.#families.applyAgain(transaction, { queue: childQueue, id: child }, { queue: queue.name, id: parent });
   }
 
   /** Looks at the next links. Returns the lost ones. If there are any, the next call looks at the same links again. */

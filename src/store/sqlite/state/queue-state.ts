@@ -4,7 +4,7 @@ import type { EventName, QueueStatus } from '../../contract/index.js';
 import type { FinishedState, StoredState } from '../../../job/state.js';
 import type { Database, Statement, Value } from '../driver/load.js';
 import { sql } from '../driver/sql.js';
-import { type EventFields, EventRows, type ToldEvent } from './event-rows.js';
+import { type EventFields, EventRows, type RecordedEvent } from './event-rows.js';
 import type { KeyGroups } from './key-groups.js';
 import type { Grouped, Groups } from './groups.js';
 import type { MinuteCounts } from './minute-counts.js';
@@ -15,7 +15,7 @@ const NO_RULES: Readonly<QueueRules> = {};
 export class QueueState implements Grouped {
   readonly queue: number;
   readonly name: string;
-  readonly events: ToldEvent[] = [];
+  readonly events: RecordedEvent[] = [];
   changed = false;
   /** The row must be written, but no watcher must wake. */
   quietlyChanged = false;
@@ -64,12 +64,12 @@ export class QueueState implements Grouped {
     this.name = name;
   }
 
-  tell(name: EventName, jobId?: string, fields?: EventFields): void {
-    this.record(name, jobId, fields);
+  record(name: EventName, jobId?: string, fields?: EventFields): void {
+    this.recordAny(name, jobId, fields);
   }
 
-  /** `tell` for names that users choose. */
-  record(name: string, jobId?: string, fields?: EventFields): void {
+  /** `record` for names that users choose. */
+  recordAny(name: string, jobId?: string, fields?: EventFields): void {
     this.changed = true;
     this.events.push(fields !== undefined ? [name, jobId ?? null, fields] : jobId !== undefined ? [name, jobId] : [name]);
   }

@@ -39,12 +39,12 @@ export class Transaction implements Moment {
 
   /** Writes the changed rows. Returns the names of the queues whose watchers must wake. */
   save(): string[] {
-    const told: string[] = [];
+    const changed: string[] = [];
     for (const [name, queue] of this.#queues) {
-      if (queue.changed) told.push(name);
+      if (queue.changed) changed.push(name);
       // A row that is not saved may still differ from the file, by places that were drawn and not used.
       if (this.#table.save(queue, this.now)) this.saved.set(name, queue);
     }
-    return told;
+    return changed;
   }
 }
