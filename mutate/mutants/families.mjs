@@ -168,7 +168,7 @@ export const FAMILIES = [
     file: ADD,
     find: 'const linked = parents.filter((parent) => link(target, stored, parent));',
     replace:
-      'const linked = parents.filter((parent) => link(target, stored, parent));\n    tellNewParents(target, stored, linked, now);',
+      'const linked = parents.filter((parent) => link(target, stored, parent));\n    applyToNewParents(target, stored, linked, now);',
     ...store,
   },
   {

@@ -60,7 +60,7 @@ export const TOKENS = [
   {
     name: 'sqlite: an extension does not look at the fence',
     file: 'src/store/sqlite/sql/locks.sql',
-    find: '-- include: owned\n',
+    find: '-- include: under-token\n',
     replace: 'queue = :queue AND id = :id AND state = 3 AND session = :session AND (fence = :fence OR true)\n',
     tests: conformance('sqlite'),
     only,

@@ -20,8 +20,8 @@ export const TRANSACTIONS = [
   {
     name: 'sqlite: a hand-back lets a cancelled job wait again',
     file: 'src/store/sqlite/sql/settle.sql',
-    find: 'attemptsStarted - :unstarted,\n-- include: unlocked\nWHERE\n-- include: owned\nAND marks & 256 = 0',
-    replace: 'attemptsStarted - :unstarted,\n-- include: unlocked\nWHERE\n-- include: owned\nAND marks & 256 >= 0',
+    find: 'attemptsStarted - :unstarted,\n-- include: unlocked\nWHERE\n-- include: under-token\nAND marks & 256 = 0',
+    replace: 'attemptsStarted - :unstarted,\n-- include: unlocked\nWHERE\n-- include: under-token\nAND marks & 256 >= 0',
     tests: conformance('sqlite'),
     only: 'cancel',
   },

@@ -2,7 +2,7 @@
 import { type JobRef, refKey } from '../../job/family.js';
 import type { NewJob } from '../../job/record.js';
 import type { AddReply } from '../contract/index.js';
-import { adopt, link, parentsOf, releaseIfNone, tellNewParents } from './family.js';
+import { adopt, link, parentsOf, releaseIfNone, applyToNewParents } from './family.js';
 import { enter, nextId } from './state/enter.js';
 import type { QueueState, StoredJob } from './state/queue-state.js';
 
@@ -29,7 +29,7 @@ export function addFamily(queue: QueueState, jobs: NewJob[], now: number): AddRe
     return { id, status: known === undefined ? 'added' : 'duplicate' };
   });
   // A child that has ended must not release a parent whose other children come later in the call.
-  for (const [target, job, linked] of added) tellNewParents(target, job, linked, now);
+  for (const [target, job, linked] of added) applyToNewParents(target, job, linked, now);
   for (const [target, job] of added) releaseIfNone(target, job, now);
   return replies;
 }

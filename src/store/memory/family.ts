@@ -23,17 +23,17 @@ interface Ending {
 
 /** Notifies the parents of a finished job of its end. */
 export function childEnded(queue: QueueState, job: StoredJob, now: number): void {
-  for (const parent of parentsOf(job)) tellEnd(queue, job, parent, now);
+  for (const parent of parentsOf(job)) applyEnd(queue, job, parent, now);
 }
 
 /** Notifies new parents of the end of a job, if it has ended. Its other parents know. */
-export function tellNewParents(queue: QueueState, job: StoredJob, parents: JobRef[], now: number): void {
+export function applyToNewParents(queue: QueueState, job: StoredJob, parents: JobRef[], now: number): void {
   if (job.finishedOn === undefined) return;
   const added = new Set(parents.map(refKey));
-  for (const parent of parentsOf(job)) if (added.has(refKey(parent))) tellEnd(queue, job, parent, now);
+  for (const parent of parentsOf(job)) if (added.has(refKey(parent))) applyEnd(queue, job, parent, now);
 }
 
-function tellEnd(queue: QueueState, job: StoredJob, parent: ParentLink, now: number): void {
+function applyEnd(queue: QueueState, job: StoredJob, parent: ParentLink, now: number): void {
   const isCompleted = job.state === 'completed';
   const instruction = isCompleted ? ON_COMPLETION : parent.onFailure;
   const text = isCompleted ? job.returnvalue : job.failedReason;

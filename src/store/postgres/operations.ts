@@ -8,7 +8,7 @@ import { claim } from './claim.js';
 import * as control from './control.js';
 import type { Engine } from './driver/engine.js';
 import type { Calls } from './driver/server.js';
-import { joinTransaction } from './driver/transaction.js';
+import { joinTransaction } from './driver/user-transaction.js';
 import { events } from './events.js';
 import { children } from './family.js';
 import * as inspect from './inspect.js';
@@ -33,8 +33,8 @@ async function sending<T>({ server, relays }: Engine, queues: string[], work: (c
   return result;
 }
 
-const addRelated: Verbs['add'] = async ({ server, wake, turns, relays }, queue, jobs, call) => {
-  const { replies, sent } = await turns.take(call, () => addFamily(server, queue, jobs, call));
+const addRelated: Verbs['add'] = async ({ server, wake, callOrder, relays }, queue, jobs, call) => {
+  const { replies, sent } = await callOrder.run(call, () => addFamily(server, queue, jobs, call));
   for (const changed of queuesOf(queue, jobs)) wake.signal(changed, 'jobs');
   // An existing child that has finished sends its end to its new parents, from its own queue.
   if (sent) await relays.after(...queuesOf(queue, jobs));
@@ -42,11 +42,13 @@ const addRelated: Verbs['add'] = async ({ server, wake, turns, relays }, queue, 
 };
 
 const addOne: Verbs['add'] = async (engine, queue, jobs, call, transaction) => {
-  const { server, wake, turns, known, relays } = engine;
+  const { server, wake, callOrder, known, relays } = engine;
   const related = jobs.some(isOfFamily);
   if (transaction === undefined) {
     if (related) return addRelated(engine, queue, jobs, call);
-    const { replies, notified, sent } = await turns.take(call, () => add(server, queue, jobs, call, wake.ownNotification(queue)));
+    const { replies, notified, sent } = await callOrder.run(call, () =>
+      add(server, queue, jobs, call, wake.ownNotification(queue)),
+    );
     wake.added(queue, jobs.length, notified);
     if (sent) await relays.after(queue);
     return replies;
@@ -66,12 +68,12 @@ const addOne: Verbs['add'] = async (engine, queue, jobs, call, transaction) => {
   return related ? (await addFamily(joined, queue, jobs)).replies : addWithin(joined, queue, jobs);
 };
 
-const claimSome: Verbs['claim'] = async ({ server, wake, turns, fitting, unanswered }, queue, request) => {
+const claimSome: Verbs['claim'] = async ({ server, wake, callOrder, fitting, unanswered }, queue, request) => {
   const doubtful = unanswered.has(request.session);
   unanswered.add(request.session);
   const changes = wake.claiming(queue);
   const sent = fitting.limit(queue, request);
-  const reply = await turns.take({ caller: request.session, seq: request.seq }, () => claim(server, queue, sent, doubtful));
+  const reply = await callOrder.run({ caller: request.session, seq: request.seq }, () => claim(server, queue, sent, doubtful));
   unanswered.delete(request.session);
   fitting.learn(queue, request, sent, reply);
   wake.claimed(queue, changes, request.count, reply);
@@ -81,14 +83,14 @@ const claimSome: Verbs['claim'] = async ({ server, wake, turns, fitting, unanswe
 };
 
 const settleAll: Verbs['settle'] = async (engine, queue, outcomes, call, request, transaction) => {
-  const { server, wake, turns, fitting, unanswered, detours, joined } = engine;
+  const { server, wake, callOrder, fitting, unanswered, detours, joined } = engine;
   if (transaction !== undefined) {
     return settleWithin(joinTransaction(server, transaction, wake.notification([queue])), queue, outcomes, joined);
   }
   const sent = request && fitting.limit(queue, request);
   const work = () => settle(server, queue, outcomes, call, sent, detours, joined);
   const changes = wake.claiming(queue);
-  const { room, sent: hasSent, ...reply } = await (call === undefined ? work() : turns.take(call, work));
+  const { room, sent: hasSent, ...reply } = await (call === undefined ? work() : callOrder.run(call, work));
   if (call !== undefined) unanswered.delete(call.caller);
   const { claimed } = reply;
   if (request !== undefined && sent !== undefined && claimed !== undefined) {

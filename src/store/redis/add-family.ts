@@ -10,7 +10,7 @@ import { readExtras } from '../marks.js';
 import { flagsOf, readAdded } from './add.js';
 import type { Argument } from './driver/driver.js';
 import { extraText, jobText } from './record.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 import type { Pair, Routes } from './state/relays.js';
 
 /** Steps that one script takes. The queue sends the rest to itself. */
@@ -54,14 +54,14 @@ export function isOfFamily({ queue, parents, waitsForChildren }: NewJob): boolea
   return queue !== undefined || parents !== undefined || waitsForChildren === true;
 }
 
-export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]> {
+export async function addFamily(engine: Engine, queue: string, jobs: NewJob[], call: Call): Promise<AddReply[]> {
   const turns = new Turns();
   const pause = async (): Promise<void> => {
     if (turns.isOver) await turns.next();
   };
   const members = membersOf(queue, jobs);
   await pause();
-  const known = new Known(parts);
+  const known = new Known(engine);
   const allSteps = await stepsOf(members, turns);
   await pause();
   const [first = { steps: [], sends: [] }, ...rest] = planOf(queue, allSteps);
@@ -84,9 +84,9 @@ export async function addFamily(parts: Parts, queue: string, jobs: NewJob[], cal
     const steps = textsOf(first);
     await pause();
     const args = [...head, ...known.texts(asked), ...steps];
-    const reply = String(await parts.run('add-family', queue, args));
+    const reply = String(await engine.run('add-family', queue, args));
     if (!reply.startsWith(ASKS))
-      return finish(parts, queue, members, reply, { levels: levelsOf(queue, [first]), steps: allSteps.length });
+      return finish(engine, queue, members, reply, { levels: levelsOf(queue, [first]), steps: allSteps.length });
     asked.push(...reply.slice(1).split('\0').map(readRef));
     await known.find(asked);
   }
@@ -120,10 +120,10 @@ function headOf(
   return [caller, seq, queue, refusals, (texts.length - 1) / 2, knownSize, ...texts];
 }
 
-async function finish(parts: Parts, queue: string, members: Member[], reply: string, routes: Routes): Promise<AddReply[]> {
-  if (/^[nd]/.test(reply)) parts.registry.ensure(queue);
-  const replies = await readAdded(parts, queue, reply, routes);
-  for (const name of new Set([queue, ...members.map(({ ref }) => ref.queue)])) parts.wake.sent(name);
+async function finish(engine: Engine, queue: string, members: Member[], reply: string, routes: Routes): Promise<AddReply[]> {
+  if (/^[nd]/.test(reply)) engine.registry.ensure(queue);
+  const replies = await readAdded(engine, queue, reply, routes);
+  for (const name of new Set([queue, ...members.map(({ ref }) => ref.queue)])) engine.wake.sent(name);
   return replies;
 }
 
@@ -302,11 +302,11 @@ function messageOf(texts: Argument[]): string {
 
 /** Jobs of any queue that decide whether the store refuses a call. */
 class Known {
-  readonly #parts: Parts;
+  readonly #engine: Engine;
   readonly #found = new Map<string, { parents: ParentLink[] } | undefined>();
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(engine: Engine) {
+    this.#engine = engine;
   }
 
   async find(refs: JobRef[]): Promise<void> {
@@ -323,7 +323,7 @@ class Known {
   async #findIn(queue: string, ids: string[]): Promise<void> {
     for (let first = 0; first < ids.length; first += FOUND_AT_ONCE) {
       const part = ids.slice(first, first + FOUND_AT_ONCE);
-      const texts = (await this.#parts.run('kinship', queue, part)) as (string | 0)[];
+      const texts = (await this.#engine.run('kinship', queue, part)) as (string | 0)[];
       part.forEach((id, index) => {
         const text = texts[index];
         this.#found.set(refKey({ queue, id }), typeof text === 'string' ? { parents: parentsIn(text) } : undefined);

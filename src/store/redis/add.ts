@@ -5,10 +5,10 @@ import type { AddReply, Call } from '../contract/index.js';
 import type { Argument } from './driver/driver.js';
 import { marksOf } from '../marks.js';
 import { extraText, freeText, jobText } from './record.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 import type { Routes } from './state/relays.js';
 
-export async function add(parts: Parts, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
+export async function add(engine: Engine, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
   const args: Argument[] = [caller, seq, jobs.length];
   // Most calls need only the texts. Two arguments less for each job save measurable time in the client and in Redis.
   if (jobs.every(isBare)) for (const job of jobs) args.push(jobText(job));
@@ -19,7 +19,7 @@ export async function add(parts: Parts, queue: string, jobs: NewJob[], { caller,
       if (anyMarked) args.push(extraText(job), modeOf(job.deduplication));
     }
   }
-  return readAdded(parts, queue, String(await parts.run('add', queue, args)));
+  return readAdded(engine, queue, String(await engine.run('add', queue, args)));
 }
 
 function isBare(job: NewJob): boolean {
@@ -62,7 +62,7 @@ const SENT_TO = 'o';
  * Reads a reply: first,count if all ids were counted up, as in most calls; else a letter and the id of each job.
  * `routes`: of an add that waits for its messages.
  */
-export function readAdded(parts: Parts, queue: string, reply: string, routes?: Routes): AddReply[] | Promise<AddReply[]> {
+export function readAdded(engine: Engine, queue: string, reply: string, routes?: Routes): AddReply[] | Promise<AddReply[]> {
   if (isDigit(reply)) {
     const comma = reply.indexOf(',');
     const first = Number(reply.slice(0, comma));
@@ -76,7 +76,7 @@ export function readAdded(parts: Parts, queue: string, reply: string, routes?: R
   const added = items.filter((item) => !item.startsWith(SENT_TO));
   const replies = added.map((item): AddReply => ({ id: item.slice(1), status: STATUSES[item.charAt(0)] ?? 'added' }));
   if (sentTo.length === 0) return replies;
-  const delivery = routes === undefined ? parts.relays.after(queue, sentTo) : parts.relays.afterAdd(routes);
+  const delivery = routes === undefined ? engine.relays.after(queue, sentTo) : engine.relays.afterAdd(routes);
   return delivery.then(() => replies);
 }
 

@@ -6,7 +6,7 @@ import type { Argument } from './driver/driver.js';
 import { freeText, LETTER } from './record.js';
 import { send, sendSelected } from './dead-letter.js';
 import { eachBatch, runBatch } from './select.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 
 type Removal = Extract<Change, { kind: 'remove' }>;
 
@@ -15,20 +15,20 @@ const STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'st
 /** Jobs that one script cancels by id: this takes Redis about 3 ms. */
 const CANCELLED_AT_ONCE = 150;
 
-export async function changeById(parts: Parts, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
+export async function changeById(engine: Engine, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
   const statuses: ChangeStatus[] = [];
   const most = change.kind === 'cancel' ? CANCELLED_AT_ONCE : jobIds.length;
   for (let first = 0; first < jobIds.length; first += most) {
-    const reply = String(await runById(parts, queue, jobIds.slice(first, first + most), change));
+    const reply = String(await runById(engine, queue, jobIds.slice(first, first + most), change));
     // The names of queues follow that got messages.
     const [letters = '', ...sentTo] = reply.split('\0');
-    if (sentTo.length > 0) await parts.relays.after(queue, sentTo);
+    if (sentTo.length > 0) await engine.relays.after(queue, sentTo);
     for (const letter of letters) statuses.push(STATUSES[letter] as ChangeStatus);
   }
   return replyById(jobIds, statuses);
 }
 
-function runById({ run }: Parts, queue: string, jobIds: string[], change: Change): Promise<unknown> {
+function runById({ run }: Engine, queue: string, jobIds: string[], change: Change): Promise<unknown> {
   switch (change.kind) {
     case 'retry':
       return run('change', queue, [`r${LETTER[change.from]}`, ...retryArguments(change), ...jobIds]);
@@ -62,30 +62,30 @@ function resetsOf(change: Change): [made: number, started: number] {
   return [change.resetAttemptsMade ? 1 : 0, change.resetAttemptsStarted ? 1 : 0];
 }
 
-export async function changeSelected(parts: Parts, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
-  if (change.kind === 'remove') return removeSelected(parts, queue, selection, change);
-  if (change.kind === 'send') return replyToSelection(await sendSelected(parts, queue, selection, change.to), selection);
-  if (change.kind === 'cancel') return replyToSelection(await cancelSelected(parts, queue, selection, change.reason), selection);
+export async function changeSelected(engine: Engine, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
+  if (change.kind === 'remove') return removeSelected(engine, queue, selection, change);
+  if (change.kind === 'send') return replyToSelection(await sendSelected(engine, queue, selection, change.to), selection);
+  if (change.kind === 'cancel') return replyToSelection(await cancelSelected(engine, queue, selection, change.reason), selection);
   const list = movedList(change, selection);
   const resets = resetsOf(change);
   const moved = await eachBatch({ ...selection, lists: list === undefined ? [] : [list] }, (batch) =>
-    runBatch(parts, queue, 'requeue', [...batch, ...resets]),
+    runBatch(engine, queue, 'requeue', [...batch, ...resets]),
   );
   return replyToSelection(moved, selection);
 }
 
-async function removeSelected(parts: Parts, queue: string, selection: Selection, change: Removal): Promise<ChangeReply> {
+async function removeSelected(engine: Engine, queue: string, selection: Selection, change: Removal): Promise<ChangeReply> {
   const { children = false, parentToo = false } = change;
   const family = children || parentToo ? [queue, Number(children), Number(parentToo)] : [];
-  const gone = await eachBatch(selection, (batch) => runBatch(parts, queue, 'clear', [...batch, ...family]));
+  const gone = await eachBatch(selection, (batch) => runBatch(engine, queue, 'clear', [...batch, ...family]));
   // Only records that no job matched.
-  if (gone.length === 0) await parts.run('clear', queue, [LETTER.completed, '', 0, 0]);
+  if (gone.length === 0) await engine.run('clear', queue, [LETTER.completed, '', 0, 0]);
   return replyToSelection(gone, selection);
 }
 
 /** Returns the ids of the jobs that were cancelled. Finished jobs cannot be. */
-function cancelSelected(parts: Parts, queue: string, selection: Selection, reason: string): Promise<string[]> {
+function cancelSelected(engine: Engine, queue: string, selection: Selection, reason: string): Promise<string[]> {
   const lists = selection.lists.filter((list) => list !== 'completed' && list !== 'failed');
   const args = [freeText(reason), 'l'];
-  return eachBatch({ ...selection, lists }, (batch) => runBatch(parts, queue, 'cancel', [...args, ...batch]), true);
+  return eachBatch({ ...selection, lists }, (batch) => runBatch(engine, queue, 'cancel', [...args, ...batch]), true);
 }

@@ -2,7 +2,7 @@
 import type { Selection } from '../contract/index.js';
 import type { Runner } from './driver/runner.js';
 import { eachBatch, runBatch } from './select.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 
 /** Sends letters back by their ids. Returns the reply of the script. */
 export function send(run: Runner, queue: string, jobIds: string[], to: string): Promise<unknown> {
@@ -10,6 +10,6 @@ export function send(run: Runner, queue: string, jobIds: string[], to: string): 
 }
 
 /** Returns the ids of the letters that were sent back. */
-export function sendSelected(parts: Parts, queue: string, selection: Selection, to: string): Promise<string[]> {
-  return eachBatch(selection, (batch) => runBatch(parts, queue, 'send', [to, 'l', ...batch]));
+export function sendSelected(engine: Engine, queue: string, selection: Selection, to: string): Promise<string[]> {
+  return eachBatch(selection, (batch) => runBatch(engine, queue, 'send', [to, 'l', ...batch]));
 }

@@ -15,21 +15,21 @@ import { probe } from './probe.js';
 import { schedule } from './schedule.js';
 import * as session from './session.js';
 import { settle } from './settle.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 import { status } from './state/status.js';
 import { sweep } from './sweep.js';
 import { write } from './write.js';
 
-export const operations: Operations<Parts> = {
-  add: (parts, queue, jobs, call) => {
-    if (jobs.some(isOfFamily)) return addFamily(parts, queue, jobs, call);
-    parts.registry.ensure(queue);
-    const added = add(parts, queue, jobs, call);
-    parts.wake.sent(queue);
+export const operations: Operations<Engine> = {
+  add: (engine, queue, jobs, call) => {
+    if (jobs.some(isOfFamily)) return addFamily(engine, queue, jobs, call);
+    engine.registry.ensure(queue);
+    const added = add(engine, queue, jobs, call);
+    engine.wake.sent(queue);
     return added;
   },
   claim: ({ run }, queue, request) => claim(run, queue, request),
-  settle: (parts, queue, outcomes, call, request) => settle(parts, queue, outcomes, call, request),
+  settle: (engine, queue, outcomes, call, request) => settle(engine, queue, outcomes, call, request),
   openSession: async ({ run, presence, registry }, opened) => {
     registry.write(opened.queue);
     await session.openSession(run, opened, presence.current);
@@ -43,12 +43,12 @@ export const operations: Operations<Parts> = {
     });
     return replies;
   },
-  closeSessions: async (parts, sessions, how) => {
-    await session.closeSessions(parts, sessions, how);
-    for (const { queue, id } of sessions) parts.presence.forget(queue, id);
+  closeSessions: async (engine, sessions, how) => {
+    await session.closeSessions(engine, sessions, how);
+    for (const { queue, id } of sessions) engine.presence.forget(queue, id);
   },
-  sweep: (parts, queue, limit) => sweep(parts, queue, limit),
-  probe: (parts, queue) => probe(parts, queue),
+  sweep: (engine, queue, limit) => sweep(engine, queue, limit),
+  probe: (engine, queue) => probe(engine, queue),
   relay: ({ relays }, queue, limit) => relays.relay(queue, limit),
   children: ({ run }, queue, jobId, query) => children(run, queue, jobId, query),
   steps: ({ run }, queue, jobId) => inspect.steps(run, queue, jobId),
@@ -58,11 +58,11 @@ export const operations: Operations<Parts> = {
   letGo: ({ run }, queue, locks) => letGo(run, queue, locks),
   configure: ({ run }, queue, settings) => control.configure(run, queue, settings),
   write: ({ run }, queue, writes) => write(run, queue, writes),
-  change: (parts, queue, target, change) =>
-    Array.isArray(target) ? changeById(parts, queue, target, change) : changeSelected(parts, queue, target, change),
-  schedule: (parts, queue, changes) => {
-    parts.registry.ensure(queue);
-    return schedule(parts, queue, changes);
+  change: (engine, queue, target, change) =>
+    Array.isArray(target) ? changeById(engine, queue, target, change) : changeSelected(engine, queue, target, change),
+  schedule: (engine, queue, changes) => {
+    engine.registry.ensure(queue);
+    return schedule(engine, queue, changes);
   },
   forget: ({ run }, queue, what) => control.forget(run, queue, what),
   queues: ({ registry }, limit, after) => registry.list(limit, after),

@@ -4,12 +4,12 @@ import { isRetryable } from '../../errors.js';
 import type { ProbeReply } from '../contract/index.js';
 import type { Client } from './driver/driver.js';
 import type { Link } from './driver/link.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 
 /** Connections that one command looks for: this takes Redis about 1 ms. */
 const ASKED_AT_ONCE = 500;
 
-export async function probe({ run, link, relays }: Parts, queue: string): Promise<ProbeReply> {
+export async function probe({ run, link, relays }: Engine, queue: string): Promise<ProbeReply> {
   type Raw = [sessions: number, dueInMs: number, presences: string[], undone?: number, kin?: string[]];
   const [sessions, dueInMs, presences, undone, kin = []] = (await run('probe', queue, [])) as Raw;
   const gone = presences.length === 0 ? [] : await findGone(link, new Set(presences));

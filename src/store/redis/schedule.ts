@@ -5,14 +5,14 @@ import type { ScheduleChange, ScheduleQuery, ScheduleReply, SchedulesFound, Slot
 import { flagsOf } from './add.js';
 import type { Argument } from './driver/driver.js';
 import type { Runner } from './driver/runner.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 import { extraText, jobText } from './record.js';
 
 const KINDS: Record<ScheduleChange['kind'], string> = { put: 'u', advance: 'a', pause: 'p', remove: 'r' };
 const STATUSES: Record<string, ScheduleReply['status']> = { d: 'done', s: 'stale', m: 'missing', t: 'taken' };
 const STATES: Record<string, ScheduleRecord['state']> = { r: 'running', o: 'owing', p: 'paused', e: 'ended' };
 
-export async function schedule({ run, relays }: Parts, queue: string, changes: ScheduleChange[]): Promise<ScheduleReply[]> {
+export async function schedule({ run, relays }: Engine, queue: string, changes: ScheduleChange[]): Promise<ScheduleReply[]> {
   const replies = (await run('schedule', queue, changes.flatMap(argumentsOf))) as string[];
   if (replies.length > changes.length) await relays.after(queue, replies.slice(changes.length));
   return changes.map(({ id }, index) => readReply(id, replies[index] ?? ''));

@@ -3,7 +3,7 @@ import type { ListName, Selection } from '../contract/index.js';
 import type { Argument } from './driver/driver.js';
 import type { ScriptName } from './driver/scripts.js';
 import { LETTER } from './record.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 
 /** Jobs that one script of a selection changes at most. */
 const AT_ONCE = 150;
@@ -36,7 +36,7 @@ export async function eachBatch(
 }
 
 /** Runs one batch, and delivers the messages that it has sent. */
-export async function runBatch({ run, relays }: Parts, queue: string, name: ScriptName, args: Argument[]): Promise<unknown> {
+export async function runBatch({ run, relays }: Engine, queue: string, name: ScriptName, args: Argument[]): Promise<unknown> {
   const reply = (await run(name, queue, args)) as [ids: string[], next: number, sentTo?: string[]];
   if (reply[2] !== undefined) await relays.after(queue, reply[2]);
   return reply;

@@ -12,7 +12,7 @@ import {
 import { tokenOf } from '../../job/lock.js';
 import { freeText } from './record.js';
 import type { Runner } from './driver/runner.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 
 /** Sessions that one script renews or checks: this takes Redis about 1 ms. */
 const SESSIONS_AT_ONCE = 200;
@@ -70,7 +70,7 @@ function readNotice(session: string, text: string): Notice {
   return { number: Number(number), kind, jobId, token: tokenOf(session, Number(fence)), fence: Number(fence), reason };
 }
 
-export async function closeSessions({ run, relays }: Parts, sessions: SessionRef[], how: SessionEnd): Promise<void> {
+export async function closeSessions({ run, relays }: Engine, sessions: SessionRef[], how: SessionEnd): Promise<void> {
   await Promise.all(
     sessions.map(async ({ queue, id }) => {
       for (let left = 1; left === 1; ) {

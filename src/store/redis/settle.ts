@@ -6,7 +6,7 @@ import { hasStalled } from '../../job/record.js';
 import { fillLosses, laneText, type RawClaim, readClaim, writeClaim } from './claim.js';
 import type { Argument } from './driver/driver.js';
 import { freeText } from './record.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 
 const LETTERS: Record<Outcome['kind'], string> = {
   completed: 'c',
@@ -29,7 +29,7 @@ export const STATUSES: Record<string, SettleStatus> = {
 };
 
 export async function settle(
-  { run, relays }: Parts,
+  { run, relays }: Engine,
   queue: string,
   outcomes: Outcome[],
   call: Call | undefined,

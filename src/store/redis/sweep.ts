@@ -1,11 +1,11 @@
 // Sweeps a queue: lua/sweep.lua ends expired sessions and takes dead locks from their owners.
 import type { SweepReply } from '../contract/index.js';
-import type { Parts } from './state/parts.js';
+import type { Engine } from './driver/engine.js';
 
 /** Stands in replies for an unknown owner. */
 const UNKNOWN = 'null';
 
-export async function sweep({ run, relays }: Parts, queue: string, limit: number): Promise<SweepReply> {
+export async function sweep({ run, relays }: Engine, queue: string, limit: number): Promise<SweepReply> {
   type Raw = [stalled: string[], failed: string[], more: number, lostBy: string[], sentTo?: string[], checks?: number];
   const [stalled, failed, more, lostBy, sentTo = [], checks] = (await run('sweep', queue, [limit])) as Raw;
   if (sentTo.length > 0) await relays.after(queue, sentTo);

@@ -42,7 +42,7 @@ export class Locks {
   readonly #extend: Statement;
   readonly #owner: Statement<FoundRow>;
   readonly #number: Statement<[revoked: number]>;
-  readonly #notify: Statement;
+  readonly #insertNotice: Statement;
   readonly #setExtras: Statement;
 
   constructor(db: Database, leaving: Leaving, failing: Failing) {
@@ -53,7 +53,7 @@ export class Locks {
     this.#extend = sql(db, 'extend-lock', 'endsAt alone queue id session fence');
     this.#owner = sql(db, 'find-job', 'queue id');
     this.#number = sql(db, 'number-notice', 'queue session');
-    this.#notify = sql(db, 'notify', 'queue session number id fence reason kind');
+    this.#insertNotice = sql(db, 'record-notice', 'queue session number id fence reason kind');
     this.#setExtras = sql(db, 'set-extras', 'cleared added extras job');
   }
 
@@ -96,7 +96,7 @@ export class Locks {
     const { [AT.id]: id, [AT.session]: session, [AT.fence]: fence } = row;
     const number = this.#number.get(queue, session)?.[0];
     if (number === undefined) return;
-    this.#notify.run(queue, session, number, id, fence, reason, kind === 'revoked' ? null : kind);
+    this.#insertNotice.run(queue, session, number, id, fence, reason, kind === 'revoked' ? null : kind);
   }
 
   /** Hands back jobs to the front of waiting, in the given order. This does not count as a stall. Cancelled jobs fail instead. */

@@ -38,7 +38,7 @@ export class NamedLocks {
   readonly #leave: Statement;
   readonly #lapse: Statement;
   readonly #freeHeld: Statement;
-  readonly #freePlaces: Statement;
+  readonly #deletePlaces: Statement;
   readonly #any: Statement<[number]>;
 
   constructor(db: Database) {
@@ -54,7 +54,7 @@ export class NamedLocks {
     this.#leave = sql(db, 'leave-line', 'queue name token');
     this.#lapse = sql(db, 'lapse-places', 'queue name now');
     this.#freeHeld = sql(db, 'free-named-locks', 'queue session count');
-    this.#freePlaces = sql(db, 'free-places', 'queue session count');
+    this.#deletePlaces = sql(db, 'delete-places', 'queue session count');
     this.#any = sql(db, 'any-named', 'queue session');
   }
 
@@ -100,7 +100,7 @@ export class NamedLocks {
   /** Releases up to `limit` named locks and places in line of a session. Returns how many it released. */
   free(queue: QueueState, session: string, limit: number): number {
     const held = this.#freeHeld.run(queue.queue, session, limit);
-    const freed = held + (held < limit ? this.#freePlaces.run(queue.queue, session, limit - held) : 0);
+    const freed = held + (held < limit ? this.#deletePlaces.run(queue.queue, session, limit - held) : 0);
     if (freed > 0) queue.changed = true;
     return freed;
   }

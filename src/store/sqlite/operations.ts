@@ -1,6 +1,6 @@
 // The verbs of the SQLite store. Writes go through the committer and share transactions, except for those that join a transaction of the
 // user's (state/guests.ts). Reads run at once; large reads take turns with
-// the event loop (state/read-turns.ts).
+// the event loop (state/read-pacer.ts).
 // No code here may await inside a transaction, because the connection of the lock thread would wait for that transaction.
 import type { Lines } from './named-lock.js';
 import { replyById, replyToSelection } from '../change-reply.js';
@@ -177,7 +177,7 @@ function writeEach<I, O>(engine: Engine, items: I[], run: (transaction: Transact
 
 /** For reads that may be large. */
 function readInTurn<T>(engine: Engine, queue: string, look: (state: QueueState, now: number) => T): T | Promise<T> {
-  return engine.readTurns.run(() => read(engine, queue, look));
+  return engine.readPacer.run(() => read(engine, queue, look));
 }
 
 function read<T>({ queues, clock, committer }: Engine, queue: string, look: (state: QueueState, now: number) => T): T {

@@ -27,7 +27,7 @@ type Ended = [...LeftRow, attemptsMade: number];
 /** The row of a job that a fast path has completed: `plain` in sql/jobs.sql. */
 const PLAIN_ROW: Ended = [0, '', 0, 0, null, 0, null, 0];
 const PLAIN_END: Ending = { text: '', fence: 0, isKept: true };
-/** `owned` in sql/jobs.sql */
+/** `under-token` in sql/jobs.sql */
 type Owned = readonly [queue: number, id: string, session: string, fence: number];
 type Finished = Record<FinishedState, Keep[]>;
 

@@ -7,7 +7,7 @@ import type { Argument } from '../../../src/store/redis/driver/driver.js';
 import { type Runner, tagOf } from '../../../src/store/redis/driver/runner.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import { settle } from '../../../src/store/redis/settle.js';
-import type { Parts } from '../../../src/store/redis/state/parts.js';
+import type { Engine } from '../../../src/store/redis/driver/engine.js';
 import { completed } from '../../../src/testing/conformance/samples.js';
 import { newJob, newSession } from './support.js';
 
@@ -61,8 +61,8 @@ export class Family {
 
   /** Settles a child as a process does that ends before it delivers the message. */
   async settleAndDie(id: string, outcomeOf: (job: ClaimedJob) => Outcome = completed): Promise<void> {
-    const parts = { run: this.#run, relays: { after: async () => undefined, writeNear: () => undefined } } as unknown as Parts;
-    await settle(parts, this.kids, [outcomeOf(await this.claim(id))], undefined, undefined);
+    const engine = { run: this.#run, relays: { after: async () => undefined, writeNear: () => undefined } } as unknown as Engine;
+    await settle(engine, this.kids, [outcomeOf(await this.claim(id))], undefined, undefined);
   }
 
   /** The messages of the kids' queue to the parents' queue: number and text, one after the other. */

@@ -5,7 +5,7 @@ import type { NewJob } from '../../../src/job/record.js';
 import { add as addJobs } from '../../../src/store/redis/add.js';
 import type { Argument } from '../../../src/store/redis/driver/driver.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import type { Parts } from '../../../src/store/redis/state/parts.js';
+import type { Engine } from '../../../src/store/redis/driver/engine.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import { goBothWays, TAG } from './short-way.js';
 import { newJob, openWithClient } from './support.js';
@@ -29,7 +29,7 @@ async function takes(
     sent = args;
     return '1,1';
   };
-  await addJobs({ run } as Parts, 'q', jobs.map(newJob), { caller: 'p', seq: ++seq, ...call });
+  await addJobs({ run } as Engine, 'q', jobs.map(newJob), { caller: 'p', seq: ++seq, ...call });
   expect(await goBothWays(client, 'add', 'plain-add', sent)).toBe(way);
 }
 

@@ -9,7 +9,7 @@ import type { Argument } from '../../../src/store/redis/driver/driver.js';
 import { type Runner, tagOf } from '../../../src/store/redis/driver/runner.js';
 import { settle } from '../../../src/store/redis/settle.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import type { Parts } from '../../../src/store/redis/state/parts.js';
+import type { Engine } from '../../../src/store/redis/driver/engine.js';
 import { completed, retryFrom } from '../../../src/testing/conformance/samples.js';
 import { seedOfTest } from '../../support/run/seed.js';
 import { Family } from './family-support.js';
@@ -38,9 +38,9 @@ interface Step {
 async function settleAndDie(jobs: ClaimedJob[], { near = NEAR, at = ++seq, count = 1 }: Step = {}): Promise<SettleReply> {
   const relays = { after: async () => undefined, writeNear: (args: Argument[]) => args.push(...near) };
   const run: Runner = (name, queue, args) => family.run(name, queue, ...args);
-  const parts = { run, relays } as unknown as Parts;
+  const engine = { run, relays } as unknown as Engine;
   const outcomes = jobs.map((job) => completed(job, {}, `"of ${job.id}"`));
-  return settle(parts, 'kids', outcomes, { caller: 's-kids', seq: at }, { session: 's-kids', seq: at, count });
+  return settle(engine, 'kids', outcomes, { caller: 's-kids', seq: at }, { session: 's-kids', seq: at, count });
 }
 
 async function claim(count: number): Promise<ClaimedJob[]> {
@@ -276,11 +276,11 @@ describe('the short way to deliver on Redis does what the long way does', () => 
     const jobs = [parent, { id: 'a', parents }, { id: 'b', parents }].map(newJob);
     await store.add('q', jobs, { caller: 'p', seq: 1 });
     const claimed = await store.claim('q', { session: 's', seq: 1, count: 2 });
-    const relays = { after: async () => undefined } as unknown as Parts['relays'];
+    const relays = { after: async () => undefined } as unknown as Engine['relays'];
     const run: Runner = (name, queue, args) => family.run(name, queue, ...args);
     const last = claimed.jobs.slice(0, ended).map((job) => completed(job, {}, `"of ${job.id}"`));
     if (ended === 2) await store.settle('q', last.splice(0, 1));
-    await settle({ run, relays } as Parts, 'q', last, undefined, undefined);
+    await settle({ run, relays } as Engine, 'q', last, undefined, undefined);
     const took = await goBothWays(client, 'deliver', 'plain-deliver', ['q', 'q', TAG, 100]);
     expect(took).toBe(way);
   });

@@ -11,7 +11,7 @@ import type { Argument } from '../../../src/store/redis/driver/driver.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import { settle } from '../../../src/store/redis/settle.js';
-import type { Parts } from '../../../src/store/redis/state/parts.js';
+import type { Engine } from '../../../src/store/redis/driver/engine.js';
 import { goBothWays, TAG } from './short-way.js';
 import { newJob, newSession, openWithClient } from './support.js';
 
@@ -55,7 +55,7 @@ async function argumentsOf(outcomes: Outcome[], request: Partial<ClaimRequest>, 
   };
   const run = async (_name: string, _queue: string, args: Argument[]): Promise<string[]> => note(args);
   if (outcomes.length > 0)
-    await settle({ run, relays: { writeNear: () => undefined } } as unknown as Parts, 'q', outcomes, call, wish);
+    await settle({ run, relays: { writeNear: () => undefined } } as unknown as Engine, 'q', outcomes, call, wish);
   else await claimAlone(run, 'q', wish);
   return sent;
 }

@@ -13,7 +13,7 @@ import { Relays } from '../family.js';
 import { Detours } from '../settle.js';
 import { Fitting } from '../state/fitting.js';
 import { Joined } from '../state/joined.js';
-import { Turns } from '../state/turns.js';
+import { CallOrder } from '../state/call-order.js';
 import { prepareSchema } from './schema.js';
 import { Server } from './server.js';
 import { sqlOf } from './sql.js';
@@ -84,7 +84,7 @@ export class Engine {
   /** True if other processes can notice a crash of this process, and this one theirs. */
   readonly hinted: boolean;
   /** The calls of a caller, in the order of their numbers. */
-  readonly turns = new Turns();
+  readonly callOrder = new CallOrder();
   readonly detours = new Detours();
   readonly fitting = new Fitting();
   readonly joined = new Joined();

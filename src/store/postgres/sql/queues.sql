@@ -259,7 +259,7 @@ SELECT pg_notify(:channel, payload) FROM unnest(:payloads::text[]) payload
 
 -- name: notify_changes
 -- Sends notifications to other processes, with the commit.
--- Called by: driver/transaction.ts, wake.ts.
+-- Called by: driver/user-transaction.ts, wake.ts.
 CREATE FUNCTION notify_changes(_channel text, _payloads text[]) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$

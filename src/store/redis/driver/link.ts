@@ -8,7 +8,7 @@ import type { Dialer } from './dial.js';
 import type { Argument, Client } from './driver.js';
 import { failure, isOutOfMemory, isReadOnly, isReply, isUnknownScript, toStoreError, unavailable } from './errors.js';
 import { forced, GROWING, type ScriptName, script } from './scripts.js';
-import { inspectServers, type Server } from './server.js';
+import { inspectServers, type Server } from './server-check.js';
 import { DEFAULT_LIMIT, perhapsTooLarge, sizeAbove, tooLarge, type ValueLimit, valueLimitOf } from './value-limit.js';
 
 export interface LinkOptions {

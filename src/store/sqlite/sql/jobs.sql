@@ -118,7 +118,7 @@ session = NULL, fence = NULL,
 -- Ends the lock of a job that finishes. The token that finished the job stays, so the store recognises a repeated finish.
 claimSeq = NULL, endsAt = NULL, timed = 0
 
--- part: owned
+-- part: under-token
 -- The update itself checks the owner: it finds the row only under the current token.
 -- States: 3 active.
 queue = :queue AND id = :id AND state = 3 AND session = :session AND fence = :fence

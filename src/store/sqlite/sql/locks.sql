@@ -16,9 +16,9 @@ ORDER BY fence
 -- name: extend-lock
 -- Moves the end of a lock. With `alone` = 1, the lock becomes a timed lock.
 UPDATE jobs SET endsAt = :endsAt, timed = timed | :alone WHERE
--- include: owned
+-- include: under-token
 
--- name: notify
+-- name: record-notice
 -- Records a notice for the owner of a lock. `kind`: null if the lock was taken away.
 INSERT INTO revocations (queue, session, number, job, fence, reason, kind) VALUES (:queue, :session, :number, :id, :fence, :reason, :kind)
 

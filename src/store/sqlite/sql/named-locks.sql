@@ -41,7 +41,7 @@ SELECT place FROM places WHERE queue = :queue AND name = :name AND token = :toke
 DELETE FROM named WHERE queue = :queue AND name IN
   (SELECT name FROM named WHERE queue = :queue AND session = :session LIMIT :count + 0)
 
--- name: free-places
+-- name: delete-places
 -- Deletes some places in line of a session.
 DELETE FROM places WHERE queue = :queue AND place IN
   (SELECT place FROM places WHERE queue = :queue AND session = :session LIMIT :count + 0)

@@ -70,7 +70,7 @@ UPDATE jobs SET state = 5, ord = :ord, finishedOn = :now,
 ,
 -- include: lock-ended
 WHERE
--- include: owned
+-- include: under-token
 RETURNING
 -- include: left-columns
 , attemptsMade - 1
@@ -79,7 +79,7 @@ RETURNING
 -- Deletes a job that fails and is not kept, unless more follows from it: a parent (MARK.parent = 4) has links, and a letter
 -- (MARK.letter = 128) is a copy of the row.
 DELETE FROM jobs WHERE
--- include: owned
+-- include: under-token
 AND marks & 132 = 0 RETURNING
 -- include: left-columns
 , attemptsMade
@@ -87,7 +87,7 @@ AND marks & 132 = 0 RETURNING
 -- name: finish-and-remove
 -- Deletes a job that completes and is not kept, unless it is a parent (MARK.parent = 4), whose links must be checked first.
 DELETE FROM jobs WHERE
--- include: owned
+-- include: under-token
 AND marks & 4 = 0 RETURNING
 -- include: left-columns
 , attemptsMade
@@ -98,7 +98,7 @@ AND marks & 4 = 0 RETURNING
 UPDATE jobs SET state = 6, ord = :ord, delay = 0, dueAt = NULL,
 -- include: unlocked
 WHERE
--- include: owned
+-- include: under-token
 RETURNING
 -- include: left-columns
 
@@ -110,7 +110,7 @@ UPDATE jobs SET
 , ord = :ord, attemptsStarted = attemptsStarted - :unstarted,
 -- include: unlocked
 WHERE
--- include: owned
+-- include: under-token
 AND marks & 256 = 0 RETURNING
 -- include: left-columns
 
@@ -135,7 +135,7 @@ UPDATE jobs SET
 ,
 -- include: unlocked
 WHERE
--- include: owned
+-- include: under-token
 AND marks & 256 = 0 RETURNING
 -- include: left-columns
 
@@ -145,7 +145,7 @@ AND marks & 256 = 0 RETURNING
 UPDATE jobs SET state = 4, ord = :ord, finishedOn = :now, returnvalue = :value, attemptsMade = attemptsMade + 1,
 -- include: lock-ended
 WHERE
--- include: owned
+-- include: under-token
 
 -- part: delayed
 -- Delays a running job for its owner.
@@ -153,7 +153,7 @@ WHERE
 UPDATE jobs SET state = 2, ord = :ord, delay = :delay, dueAt = :dueAt,
 -- include: unlocked
 WHERE
--- include: owned
+-- include: under-token
 
 -- part: counted-failure
 -- Records the failure of an attempt.
@@ -167,4 +167,4 @@ UPDATE jobs SET state = 2, ord = :ord, delay = :delay, dueAt = :dueAt,
 ,
 -- include: unlocked
 WHERE
--- include: owned
+-- include: under-token

@@ -15,7 +15,7 @@ import { holdPresence, Peers, type Presence } from '../liveness/presence.js';
 import { Probing } from '../probe.js';
 import { Guests } from './guests.js';
 import { Parts } from './parts.js';
-import { ReadTurns } from './read-turns.js';
+import { ReadPacer } from './read-pacer.js';
 import { migrate } from './schema.js';
 import { Wake } from '../wake.js';
 
@@ -70,7 +70,7 @@ export class Engine extends Parts {
   readonly wake: Wake;
   readonly probing: Probing;
   readonly warnings = new Warnings();
-  readonly readTurns = new ReadTurns();
+  readonly readPacer = new ReadPacer();
   /** The name of the driver. */
   readonly driver: string;
   readonly #driver: Driver;

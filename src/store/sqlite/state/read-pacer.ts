@@ -5,7 +5,7 @@ import { performance, setImmediate } from '../../../runtime/timers.js';
 
 const SHARE_OF_TURN_MS = 10;
 
-export class ReadTurns {
+export class ReadPacer {
   #spentMs = 0;
   readonly #waiting: (() => void)[] = [];
 

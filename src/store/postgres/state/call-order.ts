@@ -4,10 +4,10 @@ import type { Call } from '../../contract/index.js';
  * Runs the calls of a caller in the order of their numbers, although each may use another connection. A repeated call does not wait for
  * the call that it repeats, which may hang for as long as the server does not reply.
  */
-export class Turns {
+export class CallOrder {
   readonly #last = new Map<string, { seq: number; done: Promise<unknown> }>();
 
-  async take<T>({ caller, seq }: Call, work: () => Promise<T>): Promise<T> {
+  async run<T>({ caller, seq }: Call, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(caller);
     const running = before !== undefined && before.seq < seq ? before.done.then(work) : work();
     const entry = { seq, done: running.catch(() => undefined) };
