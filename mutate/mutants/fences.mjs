@@ -23,7 +23,7 @@ export const FENCES = [
     file: 'src/store/postgres/sql/locks.sql',
     find: "IF nextval('fences') < _clock THEN",
     replace: "IF nextval('fences') < 0 THEN",
-    tests: engines('postgres/layout', 'postgres/short-ways', 'postgres/outage', 'postgres/migrate'),
+    tests: engines('postgres/layout', 'postgres/fast-paths', 'postgres/outage', 'postgres/migrate'),
   },
   {
     name: 'redis: the fast claim gives every job the same fence',

@@ -1,6 +1,6 @@
 import { faults, unit } from './tests.mjs';
 
-const LEADER_TESTS = unit('lock-leader');
+const LEADER_TESTS = unit('leader');
 
 export const LEADER = [
   {
@@ -8,7 +8,7 @@ export const LEADER = [
     file: 'src/lock/leader.ts',
     find: 'return this.#goesOn() && this.#term?.lock.isSure === true;',
     replace: 'return this.#goesOn();',
-    tests: [...LEADER_TESTS, ...unit('lock-first-send')],
+    tests: [...LEADER_TESTS, ...unit('trust-since-request')],
   },
   {
     name: 'a leader does not look at its lock',

@@ -45,7 +45,7 @@ export const LOCK_TABLE = [
     file: 'src/session/lock-table.ts',
     find: '    lock.shorten(sentAt, durationMs);\n    this.#lookIn(lock.trustedForMs(), lock);\n',
     replace: '    lock.shorten(sentAt, durationMs);\n',
-    tests: [...TABLE, ...unit('lock-first-send')],
+    tests: [...TABLE, ...unit('trust-since-request')],
   },
   {
     name: 'the timer looks once',

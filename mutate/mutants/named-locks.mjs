@@ -72,7 +72,7 @@ export const NAMED_LOCKS = [
     file: 'src/lock/named-locks.ts',
     find: '          lock.release();\n          void this.#waiters.giveBack(name, token);\n',
     replace: '          lock.release();\n',
-    tests: [...unit('queue-named-locks', 'line', 'lock-first-send'), ...faults('named-locks')],
+    tests: [...unit('queue-named-locks', 'lock-waiters', 'trust-since-request'), ...faults('named-locks')],
   },
   {
     name: 'a released lock is believed in until the store has answered',
@@ -80,7 +80,7 @@ export const NAMED_LOCKS = [
     find: '    this.#table.untrack(lock);\n    if (!session.memory.alive) return held;\n    const answer = this.#waiters.giveBack(lock.jobId, lock.token);\n',
     replace:
       '    if (!session.memory.alive) return held;\n    const answer = this.#waiters.giveBack(lock.jobId, lock.token);\n    void answer.then(() => this.#table.untrack(lock));\n',
-    tests: unit('lock-first-send', 'queue-named-locks'),
+    tests: unit('trust-since-request', 'queue-named-locks'),
   },
   {
     name: 'work under a lost lock counts',
@@ -94,13 +94,13 @@ export const NAMED_LOCKS = [
     file: 'src/lock/lock-waiters.ts',
     find: 'if (waiter.asked && !waiter.asking) void this.giveBack(waiter.options.name, waiter.token);',
     replace: '',
-    tests: [...unit('queue-named-locks', 'line'), ...faults('named-locks')],
+    tests: [...unit('queue-named-locks', 'lock-waiters'), ...faults('named-locks')],
   },
   {
     name: 'a grant that comes after its waiter ended is kept',
     file: 'src/lock/lock-waiters.ts',
     find: '    if (waiter.ended) {\n      void this.giveBack(waiter.options.name, waiter.token);\n    } else',
     replace: '    if (!waiter.ended)',
-    tests: [...unit('queue-named-locks', 'line'), ...faults('named-locks')],
+    tests: [...unit('queue-named-locks', 'lock-waiters'), ...faults('named-locks')],
   },
 ];

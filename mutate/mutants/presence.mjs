@@ -89,7 +89,7 @@ export const PRESENCE = [
     file: 'src/store/postgres/sql/claim.sql',
     find: 's.expires_at > _now AND NOT s.suspected',
     replace: 's.expires_at > _now',
-    tests: [...conformance('postgres'), ...engines('postgres/short-ways')],
+    tests: [...conformance('postgres'), ...engines('postgres/fast-paths')],
     only: `${only}|short`,
   },
   {

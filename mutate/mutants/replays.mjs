@@ -41,7 +41,7 @@ export const REPLAYS = [
     file: 'src/store/postgres/sql/settle.sql',
     find: 'AND c.seq < _seq RETURNING',
     replace: 'AND c.seq <= _seq RETURNING',
-    tests: [...conformance('postgres'), ...engines('postgres/short-ways')],
+    tests: [...conformance('postgres'), ...engines('postgres/fast-paths')],
     only: `${only}|short`,
   },
   {

@@ -20,7 +20,7 @@ export const SCHEDULES = [
     only,
   },
   {
-    name: 'redis: a short way does not say that a schedule is owing',
+    name: 'redis: a fast path does not say that a schedule is owing',
     file: 'src/store/redis/lua/settle.lua',
     find: "elseif layout > 2 and call('EXISTS', base .. ':owing') == 1 then",
     replace: 'elseif false then',

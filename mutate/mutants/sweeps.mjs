@@ -112,20 +112,20 @@ export const SWEEPS = [
     file: 'src/maintenance/sweeper.ts',
     find: 'more = reply.more || this.#again;',
     replace: 'more = this.#again;',
-    tests: unit('upkeep-sweeper'),
+    tests: unit('sweeper'),
   },
   {
     name: 'a sweep does not wait for renewals that are overdue here',
     file: 'src/maintenance/sweeper.ts',
     find: 'if (beforeSweep !== undefined) await withTimeout(beforeSweep());',
     replace: 'if (beforeSweep !== undefined) void withTimeout(beforeSweep());',
-    tests: unit('upkeep-sweeper', 'lock-renewal-loop'),
+    tests: unit('sweeper', 'renewal-loop'),
   },
   {
     name: 'nobody sweeps when a suspicion ends',
     file: 'src/maintenance/sweeper.ts',
     find: 'if (dueInMs !== undefined) this.#after(',
     replace: 'if (dueInMs === -1) this.#after(',
-    tests: unit('upkeep-sweeper'),
+    tests: unit('sweeper'),
   },
 ];

@@ -78,7 +78,7 @@ export const TOKENS = [
     file: 'src/store/postgres/sql/settle.sql',
     find: 'AND j.session = _session AND j.fence = _fences[1]',
     replace: 'AND j.session = _session AND j.fence >= _fences[1]',
-    tests: [...conformance('postgres'), ...engines('postgres/short-ways')],
+    tests: [...conformance('postgres'), ...engines('postgres/fast-paths')],
     only: `${only}|short`,
   },
   {

@@ -1,8 +1,8 @@
 // Rule 3: trust counts from before the first send, and ends before the store lets anybody else in.
 import { unit } from './tests.mjs';
 
-const FIRST_SEND = unit('lock-first-send');
-const SUSPICION_CHECKS = unit('lock-hearing', 'lock-first-send');
+const FIRST_SEND = unit('trust-since-request');
+const SUSPICION_CHECKS = unit('session-checks', 'trust-since-request');
 
 export const TRUST = [
   {
@@ -10,7 +10,7 @@ export const TRUST = [
     file: 'src/session/trust.ts',
     find: 'Math.min(durationMs, MAX_TIMER_MS) - marginOf(durationMs))',
     replace: 'Math.min(durationMs, MAX_TIMER_MS))',
-    tests: unit('lock-trust', 'lock-held'),
+    tests: unit('trust', 'held-lock'),
   },
   {
     name: 'a new session is trusted from its reply on',
@@ -102,7 +102,7 @@ export const TRUST = [
     file: 'src/renewal/renewal-loop.ts',
     find: 'memory.extendTrust(trustUntil(sentAt, plan.durationMs));',
     replace: 'memory.extendTrust(trustUntil(Math.max(sentAt, now(this.#clock)), plan.durationMs));',
-    tests: unit('lock-renewal-loop', 'lock-first-send'),
+    tests: unit('renewal-loop', 'trust-since-request'),
   },
   {
     name: 'a renewal confirms from its reply on',
@@ -158,14 +158,14 @@ export const TRUST = [
     file: 'src/session/held-lock.ts',
     find: 'this.#unsure ||= this.moved || !this.isSure;',
     replace: 'this.#unsure ||= !this.isSure;',
-    tests: unit('lock-ends-first'),
+    tests: unit('trust-ends-first'),
   },
   {
     name: 'trust that was seen to be over comes back',
     file: 'src/session/held-lock.ts',
     find: 'this.#doubted ||= !this.session.holds(this.#slot, this.fence) || this.trustedForMs() <= 0;',
     replace: 'this.#doubted = !this.session.holds(this.#slot, this.fence) || this.trustedForMs() <= 0;',
-    tests: unit('lock-held', 'lock-table'),
+    tests: unit('held-lock', 'lock-table'),
     equivalent:
       'trustedForMs answers 0 once the lock was doubted, and a slot that was lost stays lost, so that the next look doubts it again',
   },
@@ -174,20 +174,20 @@ export const TRUST = [
     file: 'src/session/held-lock.ts',
     find: 'return this.timed ? own : Math.max(own, this.session.trustedForMs());',
     replace: 'return Math.max(own, this.session.trustedForMs());',
-    tests: unit('lock-held'),
+    tests: unit('held-lock'),
   },
   {
     name: 'an older reply takes trust back',
     file: 'src/session/session-memory.ts',
     find: 'if (between(current, until) <= 0) return;',
     replace: 'if (between(current, until) === 0) return;',
-    tests: unit('lock-session-memory', 'lock-renewal-loop'),
+    tests: unit('session-memory', 'renewal-loop'),
   },
   {
     name: 'moments are compared as numbers, not across the wrap',
     file: 'src/session/trust.ts',
     find: 'return (to - from) | 0;',
     replace: 'return to - from;',
-    tests: unit('lock-trust'),
+    tests: unit('trust'),
   },
 ];

@@ -165,7 +165,7 @@ async function usePlainly(store: PostgresStore): Promise<void> {
 
 type Ways = 'short' | 'long';
 
-/** Connections of the store's own take short ways, and those of a user's pool do not. */
+/** Connections of the store's own take fast paths, and those of a user's pool do not. */
 async function plans(url: string, ways: Ways): Promise<Statement[]> {
   const statements: Statement[] = [];
   const emit = Pool.prototype.emit;

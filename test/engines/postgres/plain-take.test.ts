@@ -1,4 +1,4 @@
-// The short way of claims and settles: which tables it reads, and what it does with jobs that are too large for one reply.
+// The fast path of claims and settles: which tables it reads, and what it does with jobs that are too large for one reply.
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { completed, newClient, newDatabase, newJob, newJobs, newSession, openStore } from './support.js';

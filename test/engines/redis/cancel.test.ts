@@ -7,7 +7,7 @@ import { completed, failed, released, retried, retryFrom } from '../../../src/te
 import { paced } from '../../support/wait/pace.js';
 import { until } from '../../support/wait/until.js';
 import { scriptTime } from './script-time.js';
-import { TAG } from './short-way.js';
+import { TAG } from './both-ways.js';
 import { inOrders } from './in-orders.js';
 import { layoutOf, newJob, newServer, newSession, openStore } from './support.js';
 

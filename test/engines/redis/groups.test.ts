@@ -1,4 +1,4 @@
-// Groups on Redis: what a queue stores for them, which calls still take the short way, work in bites, and what processes of older
+// Groups on Redis: what a queue stores for them, which calls still take the fast path, work in bites, and what processes of older
 // versions do with such a queue.
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { paced } from '../../support/wait/pace.js';
-import { goBothWays, TAG } from './short-way.js';
+import { goBothWays, TAG } from './both-ways.js';
 import { dump, layoutOf, newJob, newSession, openPrevious, openStore, openWithClient } from './support.js';
 
 const MANY = 1_000;
@@ -109,7 +109,7 @@ describe('a queue with groups on Redis', () => {
     await expect.poll(async () => (await store.sweep('q', 10), keys()), { timeout: paced(5_000) }).toEqual([]);
   });
 
-  test('takes the short way with its plain jobs, whether or not a group is in line', async () => {
+  test('takes the fast path with its plain jobs, whether or not a group is in line', async () => {
     await add(...Array.from({ length: 6 }, () => ({})), { id: 'x', group: 'g' });
     const [one, two, three] = (await claim(3)) as [ClaimedJob, ClaimedJob, ClaimedJob];
     expect([one.id, two.id, three.id]).toContain('x');
@@ -163,7 +163,7 @@ describe('a queue with groups on Redis', () => {
   });
 });
 
-describe('the short way of a settle with groups on Redis', () => {
+describe('the fast path of a settle with groups on Redis', () => {
   /** The locks of the session, in the order of their claims. */
   async function held(): Promise<ClaimRef[]> {
     const locks = await store.locks('q', { session: 's' });
@@ -180,7 +180,7 @@ describe('the short way of a settle with groups on Redis', () => {
   }
 
   test.each([1, 2, 3, 4, 5, 6, 7, 8])(
-    'leaves the data of the long way after calls in any order, with the seed %i',
+    'leaves the data of the slow path after calls in any order, with the seed %i',
     async (seed) => {
       const random = numbersFrom(seed);
       const most = [0, 1, 2, 3][seed % 4] as number;
@@ -324,7 +324,7 @@ describe('the states of groups on Redis', () => {
     expect(await differences()).toEqual(['g counts 2 active jobs']);
   });
 
-  test('are judged by a check that finds a settle of the long way which frees no place', async () => {
+  test('are judged by a check that finds a settle of the slow path which frees no place', async () => {
     await add({ group: 'g', priority: 1 }, { group: 'g', priority: 1 });
     const [job] = await claim(1);
     const { text } = script('settle');

@@ -1,11 +1,11 @@
-// Marked jobs on Redis: what their queue keeps beside them, which calls still take the short way, and that processes of versions which do
+// Marked jobs on Redis: what their queue keeps beside them, which calls still take the fast path, and that processes of versions which do
 // not know marked jobs leave such a queue alone.
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Deduplication } from '../../../src/job/deduplication.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import { goBothWays, TAG } from './short-way.js';
+import { goBothWays, TAG } from './both-ways.js';
 import { dump, layoutOf, newJob, newSession, openPrevious, openWithClient } from './support.js';
 
 let client: Redis;
@@ -67,7 +67,7 @@ describe('a marked job on Redis', () => {
     ]);
   });
 
-  test('never takes the short way, and plain jobs of its queue still do', async () => {
+  test('never takes the fast path, and plain jobs of its queue still do', async () => {
     await add({}, {}, unique('a'), unique('b'), {}, {});
     const jobs = await claim(3);
     const [one, two, marked] = jobs as [ClaimedJob, ClaimedJob, ClaimedJob];

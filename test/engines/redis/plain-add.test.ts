@@ -1,4 +1,4 @@
-// Most adds take a short way (`plain-add` in lua/add.lua).
+// Most adds take a fast path (`plain-add` in lua/add.lua).
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { NewJob } from '../../../src/job/record.js';
@@ -7,7 +7,7 @@ import type { Argument } from '../../../src/store/redis/driver/driver.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import type { Engine } from '../../../src/store/redis/driver/engine.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
-import { goBothWays, TAG } from './short-way.js';
+import { goBothWays, TAG } from './both-ways.js';
 import { newJob, openWithClient } from './support.js';
 
 let client: Redis;
@@ -35,7 +35,7 @@ async function takes(
 
 const many = (count: number): Partial<NewJob>[] => Array.from({ length: count }, (_, n) => ({ name: `job ${n}`, data: `${n}` }));
 
-describe('the short way to add on Redis does what the long way does', () => {
+describe('the fast path to add on Redis does what the slow path does', () => {
   test('for one job, the first and the next, and for many', async () => {
     await takes('short', many(1));
     await takes('short', many(1));
@@ -58,7 +58,7 @@ describe('the short way to add on Redis does what the long way does', () => {
   });
 });
 
-describe('the short way to add on Redis is not used', () => {
+describe('the fast path to add on Redis is not used', () => {
   test.each<[string, Partial<NewJob>]>([
     ['an id', { id: 'mine' }],
     ['a priority', { priority: 1 }],

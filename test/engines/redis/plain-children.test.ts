@@ -13,7 +13,7 @@ import type { Engine } from '../../../src/store/redis/driver/engine.js';
 import { completed, retryFrom } from '../../../src/testing/conformance/samples.js';
 import { seedOfTest } from '../../support/run/seed.js';
 import { Family } from './family-support.js';
-import { goBothWays, TAG } from './short-way.js';
+import { goBothWays, TAG } from './both-ways.js';
 import { newJob, newSession, openWithClient } from './support.js';
 
 const NEAR = ['kids', 'parents', tagOf('holdfast', 'parents'), 'kids', tagOf('holdfast', 'kids')];
@@ -235,7 +235,7 @@ async function playFamilies(random: (below: number) => number, near: string[]): 
   return [ends, (await store.status('kids')).counts, await family.messages()];
 }
 
-describe('the short way to claim on Redis does what the long way does', () => {
+describe('the fast path to claim on Redis does what the slow path does', () => {
   test.each([
     ['children and jobs without a family', 'short', {}],
     ['a child with a dead letter queue', 'long', { deadLetter: 'dead' }],
@@ -260,7 +260,7 @@ describe('the short way to claim on Redis does what the long way does', () => {
   );
 });
 
-describe('the short way to deliver on Redis does what the long way does', () => {
+describe('the fast path to deliver on Redis does what the slow path does', () => {
   const root = { id: 'root', waitsForChildren: true };
 
   test.each([

@@ -1,4 +1,4 @@
-// Most settles take a short way (`plain-settle` in lua/settle.lua). It must leave the same data and give the same answer as the long way
+// Most settles take a fast path (`plain-settle` in lua/settle.lua). It must leave the same data and give the same answer as the slow path
 // does, and leave everything alone where it does not apply.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -12,7 +12,7 @@ import type { RedisStore } from '../../../src/store/redis/index.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import { settle } from '../../../src/store/redis/settle.js';
 import type { Engine } from '../../../src/store/redis/driver/engine.js';
-import { goBothWays, TAG } from './short-way.js';
+import { goBothWays, TAG } from './both-ways.js';
 import { newJob, newSession, openWithClient } from './support.js';
 
 let client: Redis;
@@ -70,7 +70,7 @@ async function takes(
   expect(await goBothWays(client, 'settle', 'plain-settle', args)).toBe(way);
 }
 
-describe('the short way to settle on Redis does what the long way does', () => {
+describe('the fast path to settle on Redis does what the slow path does', () => {
   test('for a single job, again and again', async () => {
     for (let round = 0; round < 3; round += 1) await takes('short', [done(round)]);
   });
@@ -167,7 +167,7 @@ describe('the short way to settle on Redis does what the long way does', () => {
   });
 });
 
-describe('the short way to settle on Redis is not used', () => {
+describe('the fast path to settle on Redis is not used', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['of a queue that is paused', () => store.configure('q', { paused: true })],
     ['of a queue with a job that is due', () => add(1, { delayMs: 1 }).then(() => sleep(10))],

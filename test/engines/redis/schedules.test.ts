@@ -1,4 +1,4 @@
-// Schedules on Redis: what their queue keeps, which calls still take the short way, the second net of a sweep, work in bites, and races of
+// Schedules on Redis: what their queue keeps, which calls still take the fast path, the second net of a sweep, work in bites, and races of
 // several connections, with a broken claim that the same check must find.
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -6,7 +6,7 @@ import type { ClaimedJob } from '../../../src/job/record.js';
 import type { ScheduleChange, ScheduleRecord, Slot } from '../../../src/store/contract/index.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
-import { goBothWays, TAG } from './short-way.js';
+import { goBothWays, TAG } from './both-ways.js';
 import { layoutOf, newJob, newSession, openPrevious, openStore, openWithClient } from './support.js';
 
 type Put = Extract<ScheduleChange, { kind: 'put' }>;
@@ -74,7 +74,7 @@ describe('a queue with schedules on Redis', () => {
     expect((await older.claim('q', { session: 's', seq: 100, count: 1 })).jobs).toHaveLength(1);
   });
 
-  test('takes the short way with its plain jobs, but not while a schedule is owing', async () => {
+  test('takes the fast path with its plain jobs, but not while a schedule is owing', async () => {
     const { version } = await put('a');
     await claim(1);
     await store.add('q', [newJob(), newJob()], { caller: 'p', seq: 1 });

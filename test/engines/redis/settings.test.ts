@@ -1,4 +1,4 @@
-// Rates, metrics and events of users on Redis: what a queue stores for them, which calls still take the short way, and what processes of
+// Rates, metrics and events of users on Redis: what a queue stores for them, which calls still take the fast path, and what processes of
 // older versions do with such a queue.
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import type { QueueSettings } from '../../../src/store/contract/index.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { paced } from '../../support/wait/pace.js';
-import { goBothWays, TAG } from './short-way.js';
+import { goBothWays, TAG } from './both-ways.js';
 import { dump, layoutOf, newJob, newSession, openPrevious, openWithClient } from './support.js';
 
 const MINUTE_MS = 60_000;
@@ -80,7 +80,7 @@ describe('a queue on Redis without a rate and metrics', () => {
 });
 
 describe('a queue on Redis that counts finished jobs', () => {
-  test('takes the short way, but for the first completed job of a minute', async () => {
+  test('takes the fast path, but for the first completed job of a minute', async () => {
     await add(8);
     await store.configure('q', { metrics: { points: 10 } });
     const jobs = await claim(4);
@@ -119,7 +119,7 @@ describe('a queue on Redis that counts finished jobs', () => {
   });
 });
 
-test('a Redis queue with a rate never takes the short way', async () => {
+test('a Redis queue with a rate never takes the fast path', async () => {
   await add(4);
   await store.configure('q', { rate: { max: 100, durationMs: 1 } });
   const [job] = await claim(1);

@@ -10,7 +10,7 @@ import { paced } from '../../support/wait/pace.js';
 import { until } from '../../support/wait/until.js';
 import { inOrders } from './in-orders.js';
 import { scriptTime } from './script-time.js';
-import { TAG } from './short-way.js';
+import { TAG } from './both-ways.js';
 import { layoutOf, newJob, newServer, newSession, openStore } from './support.js';
 
 let client: Redis;

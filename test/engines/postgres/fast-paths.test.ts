@@ -1,5 +1,5 @@
-// On connections of its own, the PostgreSQL store takes short ways for what most calls are (add_plain, claim_plain, settle_plain, and
-// statements for renewals and sweeps). They must answer, count and tell what the long ways would, which a pool of the user's takes.
+// On connections of its own, the PostgreSQL store takes fast paths for what most calls are (add_plain, claim_plain, settle_plain, and
+// statements for renewals and sweeps). They must return, count and record what the slow paths do, which a pool of the user's takes.
 import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { LINK_STATES } from '../../../src/job/family.js';
@@ -94,7 +94,7 @@ async function live(store: PostgresStore, seed: number, plainness: number): Prom
 }
 
 /**
- * A worker in a queue with groups of different lengths and limits. One of `plainness` times something happens that the short way does not
+ * A worker in a queue with groups of different lengths and limits. One of `plainness` times something happens that the fast path does not
  * know. Returns what the store replied, and the groups after each step.
  */
 async function takeTurns(store: PostgresStore, seed: number, plainness: number): Promise<unknown[]> {
@@ -180,7 +180,7 @@ async function endChildren(store: PostgresStore, seed: number, plainness: number
       const call = { caller: 's', seq: step };
       const { results, claimed } = await store.settle('c', outcomes, call, { session: 's', seq: step, count: 3, by: 'me' });
       if (times === 0) held.push(...(claimed?.jobs ?? []));
-      // A long way looks for messages after it has written its own.
+      // A slow path looks for messages after it has written its own.
       said.push(
         results,
         claimed?.jobs.map(({ id }) => id),
@@ -195,13 +195,13 @@ async function endChildren(store: PostgresStore, seed: number, plainness: number
   return said;
 }
 
-describe('the short ways of PostgreSQL', () => {
+describe('the fast paths of PostgreSQL', () => {
   test.each([
     [1, 2],
     [2, 10],
     [3, 40],
     [4, 1_000],
-  ])('answer, count and tell what the long ways would (seed %i, plain %i times of that and one)', async (seed, plainness) => {
+  ])('return, count and record what the slow paths do (seed %i, plain %i times of that and one)', async (seed, plainness) => {
     const short = await live(await openStore({ url: await newDatabase() }), seed, plainness);
     const long = await live(await longWays(await newDatabase()), seed, plainness);
     expect(short).toEqual(long);
@@ -214,7 +214,7 @@ describe('the short ways of PostgreSQL', () => {
     [4, 1_000],
     [5, 20],
     [6, 5],
-  ])('take the turns of groups as the long ways do (seed %i, plain %i times of that and one)', async (seed, plainness) => {
+  ])('take the turns of groups as the slow paths do (seed %i, plain %i times of that and one)', async (seed, plainness) => {
     const short = await takeTurns(await openStore({ url: await newDatabase() }), seed, plainness);
     const long = await takeTurns(await longWays(await newDatabase()), seed, plainness);
     expect(short).toEqual(long);
@@ -225,7 +225,7 @@ describe('the short ways of PostgreSQL', () => {
     [2, 1_000],
     [3, 20],
     [4, 4],
-  ])('report the ends of children as the long ways do (seed %i, plain %i times of that and one)', async (seed, plainness) => {
+  ])('report the ends of children as the slow paths do (seed %i, plain %i times of that and one)', async (seed, plainness) => {
     const short = await endChildren(await openStore({ url: await newDatabase() }), seed, plainness);
     const long = await endChildren(await longWays(await newDatabase()), seed, plainness);
     expect(short).toEqual(long);
@@ -288,7 +288,7 @@ describe('the short ways of PostgreSQL', () => {
     await store.add('q', newJobs(1), { caller: 'p', seq: 1 });
     const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 9 });
     const admin = await newClient(url);
-    // Whatever takes the long way from here on fails.
+    // A call that takes the slow path fails from here on.
     await admin.query(
       'DROP FUNCTION holdfast.add, holdfast.claim, holdfast.settle, holdfast.sweep, holdfast.renew_one, holdfast.notify_changes',
     );

@@ -1,4 +1,4 @@
-// The line in which wishes for named locks wait, by itself.
+// The waiters for named locks, without a store.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { LockWaiters } from '../../src/lock/lock-waiters.js';
 import type { LetGoStatus, NamedLockRef, Store } from '../../src/store/contract/index.js';

@@ -1,15 +1,15 @@
-// Scripts with a short way for what most of their calls are (the parts `plain-…` of lua/): it must leave the same data and give the same answer
-// as the long way does, and leave everything alone where it does not apply.
+// Scripts with a fast path for most of their calls (the parts `plain-…` of lua/). With and without it, a script must leave the same data and
+// return the same reply. The fast path must change nothing where it does not apply.
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import type { Argument } from '../../../src/store/redis/driver/driver.js';
 import { type ScriptName, script, scriptPart } from '../../../src/store/redis/driver/scripts.js';
 
 export const TAG = '{holdfast:q}';
-/** Where the long way is gone, on the same data. */
+/** Where the slow path is gone, on the same data. */
 const COPY = '{holdfast:copy}';
 const LEFT_ALONE = 'left alone';
-/** The parts of a short way, in their order. */
+/** The parts of a fast path, in their order. */
 const SHORT_WAYS = {
   'plain-add': ['plain-add', 'plain-save'],
   'plain-deliver': ['plain-deliver', 'plain-save'],
@@ -37,7 +37,7 @@ export async function goBothWays(
     return 'long';
   }
   const onCopy = args.map((arg) => (arg === TAG ? COPY : arg));
-  // `deliver` in lua/families.lua goes on where its short way has stopped.
+  // `deliver` in lua/families.lua goes on where its fast path has stopped.
   const without = part === 'plain-deliver' ? 'local plainTaken = 0' : '';
   const long = await client.eval(text.replace(short, without), 1, COPY, ...onCopy);
   expect(reply).toEqual(part === 'plain-deliver' ? (long as unknown[]).slice(0, 2) : long);
