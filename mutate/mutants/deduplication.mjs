@@ -36,9 +36,9 @@ export const DEDUPLICATION = [
     only,
   },
   {
-    name: 'redis: a marked job does not raise the layout',
+    name: 'redis: a marked job does not raise the level',
     file: 'src/store/redis/lua/add.lua',
-    find: "if queue.layout < 2 then set('layout', 2) end",
+    find: "if queue.level < 2 then set('level', 2) end",
     replace: '',
     tests: engines('redis/marks'),
   },

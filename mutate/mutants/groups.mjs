@@ -102,9 +102,9 @@ export const GROUPS = [
     tests: engines('redis/settings'),
   },
   {
-    name: 'redis: a group does not raise the layout',
+    name: 'redis: a group does not raise the level',
     file: 'src/store/redis/lua/groups.lua',
-    find: "set('layout', 5)",
+    find: "set('level', 5)",
     replace: '',
     tests: engines('redis/groups'),
   },

@@ -23,8 +23,8 @@ const REDIS = [
   {
     name: 'redis: the fast path of settle ignores the rate',
     file: 'src/store/redis/lua/settle.lua',
-    find: 'if layout > 3 and (rateMax > 0 or points > 0',
-    replace: 'if layout > 3 and (points > 0',
+    find: 'if level > 3 and (rateMax > 0 or points > 0',
+    replace: 'if level > 3 and (points > 0',
     tests: conformance('redis'),
     only,
   },

@@ -22,7 +22,7 @@ export const SCHEDULES = [
   {
     name: 'redis: a fast path does not say that a schedule is owing',
     file: 'src/store/redis/lua/settle.lua',
-    find: "elseif layout > 2 and call('EXISTS', base .. ':owing') == 1 then",
+    find: "elseif level > 2 and call('EXISTS', base .. ':owing') == 1 then",
     replace: 'elseif false then',
     tests: engines('redis/schedules'),
   },
@@ -55,9 +55,9 @@ export const SCHEDULES = [
     tests: engines('redis/schedules'),
   },
   {
-    name: 'redis: a schedule does not raise the layout',
+    name: 'redis: a schedule does not raise the level',
     file: 'src/store/redis/lua/schedules.lua',
-    find: "if queue.layout < 3 then set('layout', 3) end",
+    find: "if queue.level < 3 then set('level', 3) end",
     replace: '',
     tests: engines('redis/schedules'),
   },

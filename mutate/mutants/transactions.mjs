@@ -11,13 +11,6 @@ export const TRANSACTIONS = [
     tests: engines('sqlite/steps'),
   },
   {
-    name: 'sqlite: a job gets the steps that an older version has left in its row',
-    file: 'src/store/sqlite/state/steps.ts',
-    find: 'if (!hasSteps(row)) this.#delete.run(job, 1);',
-    replace: '',
-    tests: engines('sqlite/steps'),
-  },
-  {
     name: 'sqlite: a hand-back lets a cancelled job wait again',
     file: 'src/store/sqlite/sql/settle.sql',
     find: 'attemptsStarted - :unstarted,\n-- include: unlocked\nWHERE\n-- include: under-token\nAND marks & 256 = 0',

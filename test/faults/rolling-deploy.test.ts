@@ -1,18 +1,18 @@
-// A rolling deploy: processes of the previous version and of this one work on one queue, each recovers what a killed process of the other
-// version held, and no job is lost, run by two owners at once, or completed twice.
+// A rolling deploy: processes of the previous version, and of this one with one made-up step more in its tables, work on one queue. Each
+// recovers what a killed process of the other version held, and no job is lost, run by two owners at once, or completed twice.
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { openStore, type Store } from 'holdfast';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../support/wait/until.js';
+import { nextBuild } from '../support/processes/next-build.js';
 import { previousBuild } from '../support/processes/previous-build.js';
 import { emptyDatabase, shared } from '../support/servers/shared.js';
 import { paced } from '../support/wait/pace.js';
 
-const CURRENT = pathToFileURL(fileURLToPath(new URL('../../dist/index.js', import.meta.url))).href;
 const PROGRAM = fileURLToPath(new URL('fixtures/rolling.mjs', import.meta.url));
 const QUEUE = 'rolling';
 const OPTIONS = { concurrency: 4, lockDuration: 10_000, stalledInterval: 300, crashGraceMs: 300, maxStalledCount: 100 };
@@ -170,7 +170,7 @@ describe.each(Object.keys(CONNECTIONS) as (keyof typeof CONNECTIONS)[])('a rolli
 
     const old = [await start(previousBuild()), await start(previousBuild())] as const;
     await old[0].add(ids('old', 100));
-    const fresh = await start(CURRENT);
+    const fresh = await start(nextBuild());
     await fresh.add(ids('new', 100));
     for (const member of [...old, fresh]) await works(member, 5);
 
@@ -182,7 +182,7 @@ describe.each(Object.keys(CONNECTIONS) as (keyof typeof CONNECTIONS)[])('a rolli
     await old[1].add(ids('old-again', 60));
     await works(old[1], old[1].runs.length + 10);
 
-    const last = await start(CURRENT);
+    const last = await start(nextBuild());
     await last.add(ids('last', 40));
     await works(last, 5);
     const store = await openStore(connection);
@@ -216,7 +216,7 @@ describe.each(Object.keys(CONNECTIONS) as (keyof typeof CONNECTIONS)[])('a rolli
     timeout: paced(120_000),
   }, async () => {
     const connection = await CONNECTIONS[engine]();
-    const fresh = new Member(CURRENT, connection);
+    const fresh = new Member(nextBuild(), connection);
     await until('the process to be ready', () => fresh.ready, PATIENCE_MS);
     await fresh.add(ids('new', 40));
     const late = new Member(previousBuild(), connection);

@@ -163,7 +163,7 @@ const TROUBLES: Trouble[] = [
     make: async () => {
       const url = await newDatabase();
       await migratePostgres(url);
-      await run(url, 'UPDATE holdfast.holdfast_schema SET version = 99');
+      await run(url, 'UPDATE holdfast.holdfast_schema SET layout = 99');
       return url;
     },
   },

@@ -18,8 +18,6 @@
  *   leaves active, for any reason. A window opens with the first claim that it counts, on the store's clock, as that of a queue does.
  * - A claim by id counts for `maxActive` and in the window. Only `maxActive` and a pause can refuse it. It takes no turn.
  * - A repeated claim returns the same jobs, and takes no turn.
- * - Processes of a version without groups may share the queue. They claim no job of a group, but they may sweep, remove or settle one. A
- *   later sweep of a process with groups frees the place of such a job at the latest.
  */
 
 /** The limits of a group. An absent one does not limit. */

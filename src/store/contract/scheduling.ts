@@ -13,7 +13,7 @@ export type { ScheduleRecord } from '../../job/schedule-record.js';
  * - `advance` clears the debt: it adds the next job. A worker does that which claimed the job or which read `undone` (`claim`, `probe`).
  * - `change` promotes a next job, delays it and changes its priority as that of any job. It does not remove it: by id the status is
  *   `scheduled`, a selection passes over it. `forget` with `all` deletes schedules, with next jobs that have not started.
- * - If processes of an older version share the queue, they take a next job as an ordinary one. So a sweep also makes a schedule owing
+ * - A store that went back in time (a replica that took over) may have lost a next job or its end. So a sweep also makes a schedule owing
  *   that is running, whose slot passed more than a minute ago, and whose next job is gone, finished or (unless serial) active.
  */
 export interface Scheduling {

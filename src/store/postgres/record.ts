@@ -35,7 +35,7 @@ export type JobArrays = [
   lostBy?: Column<string | null>,
   /** The extras of marked jobs, by their ids. Null: no job is marked. */
   extras?: Record<string, string> | null,
-  /** True if a list was cut. It comes last, because processes of older versions read it there. */
+  /** True if a list was cut. */
   more?: boolean | null,
 ];
 

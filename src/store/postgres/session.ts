@@ -52,7 +52,7 @@ async function renewOne(server: Server, { queue, id, acked, slots }: Renewal): P
   const rows = await server.short('renew_alone', { queue, id, slots }, KEEPING_MS);
   // If there is no fast path, or if the session has notices, the verb renews the session (once more) and returns them.
   if (rows !== undefined && rows[0]?.[1] !== true) return [rows.length === 0 ? null : []];
-  return [await server.call<StoredNotices>('renew_one', { name: queue, id, acked, slots, kinds: true }, KEEPING_MS)];
+  return [await server.call<StoredNotices>('renew_one', { name: queue, id, acked, slots }, KEEPING_MS)];
 }
 
 function renewMany(server: Server, renewals: Renewal[]): Promise<StoredNotices[]> {
@@ -61,7 +61,6 @@ function renewMany(server: Server, renewals: Renewal[]): Promise<StoredNotices[]
     ids: renewals.map(({ id }) => id),
     acked: renewals.map(({ acked }) => acked),
     slots: renewals.map(({ slots }) => slots ?? null),
-    kinds: true,
   };
   return server.call<StoredNotices[]>('renew', values, KEEPING_MS);
 }

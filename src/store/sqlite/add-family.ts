@@ -75,7 +75,7 @@ export class FamilyAdding {
     const key = refKey(parent);
     if (!parents.has(key)) {
       const row = this.#families.find(transaction, parent);
-      if (row !== undefined) this.#families.begin(queue, row);
+      if (row !== undefined) this.#families.begin(row);
       parents.add(key);
     }
     return this.#families.links.add(queue, parent.id, child);

@@ -105,7 +105,7 @@ export class Adding {
   }
 }
 
-/** A reply as the callers table stores it, also for older versions. */
+/** A reply as the callers table stores it. */
 interface StoredReply {
   id: string;
   duplicate: boolean;

@@ -121,7 +121,6 @@ export class Claiming {
     if (isById) this.#afterById(transaction, queue, jobs, survey);
     const limit = limitOfClaim(queue.rules.rate, request.limit);
     useRoom(queue, jobs.length, limit, transaction);
-    if (jobs.length > 0 && limit !== undefined) queue.windowMax = limit.max;
     if (remember && jobs.length > 0)
       this.#callers.remember(queue.queue, { caller: request.session, seq: request.seq }, null, now);
     const answer = this.#reply(queue, request, survey, jobs, now);

@@ -114,10 +114,9 @@ export class Families {
     this.#setExtras.run(ENDING, 0, textOf(others), row[AT.job]);
   }
 
-  /** Lets a job be a parent. Deletes links that an older version has left when it removed a parent with the same id. */
-  begin(queue: QueueState, row: Left): void {
+  /** Lets a job be a parent. */
+  begin(row: Left): void {
     if ((row[AT.marks] & MARK.parent) !== 0) return;
-    this.links.clear(queue, row[AT.id]);
     this.#addMark.run(MARK.parent, row[AT.job]);
   }
 

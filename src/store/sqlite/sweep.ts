@@ -10,8 +10,7 @@ import type { Sessions } from './session.js';
 import type { Callers } from './state/callers.js';
 import type { Entries } from './state/entries.js';
 import type { QueueState } from './state/queue-state.js';
-import type { LostGroups } from './state/lost-groups.js';
-import type { LostLinks } from './state/lost-links.js';
+import type { IdleGroups } from './state/idle-groups.js';
 import type { Schedules } from './state/schedules.js';
 import type { Transaction } from './state/transaction.js';
 
@@ -31,8 +30,7 @@ export interface SweepingParts {
   namedLocks: NamedLocks;
   entries: Entries;
   schedules: Schedules;
-  lostGroups: LostGroups;
-  lostLinks: LostLinks;
+  idleGroups: IdleGroups;
 }
 
 export class Sweeping {
@@ -61,9 +59,8 @@ export class Sweeping {
 
   /** Returns whether a sweep would find anything. */
   anyDead(queue: QueueState, now: number): boolean {
-    const { lostGroups, lostLinks } = this.#parts;
     if (this.#isAnyDead(queue, now) || this.#isAnyLost(queue, now)) return true;
-    if (lostGroups.any(queue, now) || lostLinks.any(queue, now)) return true;
+    if (this.#parts.idleGroups.any(queue, now)) return true;
     if (!this.#mayPrune(now)) return false;
     const anyOld = this.#parts.callers.anyOld(now) || this.#empty.get() !== undefined;
     if (!anyOld && this.#parts.callers.isThrough) this.#prunedAt = now;
@@ -76,8 +73,7 @@ export class Sweeping {
     if (queue === undefined) return sweepReply(swept, false);
     this.#parts.entries.deleteEnded(queue, limit, transaction.now);
     if (this.#isAnyLost(queue, transaction.now)) this.#parts.schedules.oweLost(queue, limit);
-    if (this.#parts.lostGroups.mend(queue, limit, transaction.now)) queue.changed = true;
-    this.#parts.lostLinks.mend(transaction, queue);
+    this.#parts.idleGroups.delete(queue, limit, transaction.now);
     const left = this.#sweepEnded(transaction, queue, limit, swept);
     this.#sweepSessions(transaction, queue, left, limit, swept);
     const pruned = this.#mayPrune(transaction.now) ? this.#prune(transaction.now) : 0;

@@ -263,7 +263,7 @@ test.each(['in turn', 'by id'])('new limits of all groups apply to a group whose
   const slow = await newClient(url);
   await slow.query('BEGIN');
   const { rows } = await slow.query<{ reply: string }>(
-    `SELECT holdfast.claim('q', 'slow', 1, 9, $1, 'slow', NULL, NULL, NULL, false) AS reply`,
+    `SELECT holdfast.claim('q', 'slow', 1, 9, $1, 'slow', NULL, NULL, NULL, false, 2147483647) AS reply`,
     [way === 'by id' ? ['n1'] : null],
   );
   expect(rows[0]?.reply).toContain('n1');

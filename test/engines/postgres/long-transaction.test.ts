@@ -52,7 +52,9 @@ async function entriesRead(admin: Client): Promise<number> {
   };
   await admin.query('BEGIN');
   const before = await count();
-  const { rows } = await admin.query(`SELECT holdfast.claim('q', 's', 900000, 10, NULL, NULL, NULL, NULL, NULL, false) AS reply`);
+  const { rows } = await admin.query(
+    `SELECT holdfast.claim('q', 's', 900000, 10, NULL, NULL, NULL, NULL, NULL, false, 2147483647) AS reply`,
+  );
   expect((JSON.parse(rows[0].reply) as { jobs: string[][] }).jobs[0]?.[0]).toHaveLength(10);
   const read = (await count()) - before;
   await admin.query('ROLLBACK');
@@ -154,7 +156,7 @@ test('dead journal rows are skipped, but none that commits late', { timeout: pac
     await churn(1);
     await admin.query('BEGIN');
     const before = await count();
-    await admin.query(`SELECT holdfast.claim('q', 's', 900000, 10, NULL, NULL, NULL, NULL, NULL, false)`);
+    await admin.query(`SELECT holdfast.claim('q', 's', 900000, 10, NULL, NULL, NULL, NULL, NULL, false, 2147483647)`);
     const read = (await count()) - before;
     await admin.query('ROLLBACK');
     return read;

@@ -1,9 +1,7 @@
 // Making and migrating the schema: by hand or at the start, once however many begin together, and never downwards.
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { CRASH_GRACE_MS } from '../../../src/store/contract/index.js';
 import { migratePostgres } from '../../../src/store/open.js';
 import { SCHEMA_VERSION } from '../../../src/store/postgres/driver/schema.js';
-import { MIGRATIONS } from '../../../src/store/postgres/driver/tables.js';
 import { newClient, newEmptyDatabase, newJob, newStore, openStore } from './support.js';
 import { newPool } from './transaction-ways.js';
 
@@ -67,24 +65,19 @@ describe('migratePostgres', () => {
   });
 });
 
-describe('the first version of the PostgreSQL schema', () => {
-  test('is migrated with its jobs, sessions and locks', async () => {
-    const url = await newEmptyDatabase();
-    const admin = await newClient(url);
-    await admin.query(`CREATE SCHEMA holdfast; SET search_path TO holdfast; ${MIGRATIONS[0]};
-      INSERT INTO holdfast_schema (version) VALUES (1); INSERT INTO queues (name, waiting, active) VALUES ('q', 1, 1); CREATE SEQUENCE ids_1;
-      INSERT INTO sessions (queue, id, host, pid, name, duration_ms, max_stalls, since, expires_at)
-      VALUES (1, 's', 'h', 1, 'n', 60000, 1, 0, 9000000000000);
-      INSERT INTO jobs (queue, state, priority, ord, added, added_at, delay, timestamp, id, name, opts, data, session, fence)
-      VALUES (1, 1, 0, 1, 1, 0, 0, 0, 'waits', 'n', '{}', '{}', NULL, NULL), (1, 3, 0, 0, 0, 0, 0, 0, 'runs', 'n', '{}', '{}', 's', 7)`);
-    const store = await openStore({ url });
-    expect(await store.sessions('q')).toMatchObject([{ id: 's', slots: 1, locks: 1, owner: { instance: '' } }]);
-    expect((await admin.query('SELECT grace_ms FROM sessions')).rows).toEqual([{ grace_ms: CRASH_GRACE_MS }]);
-    await store.add('q', [newJob({ id: 'a', lockKey: 'k' }), newJob({ id: 'b', lockKey: 'k' })], { caller: 'p', seq: 1 });
-    const outcome = { kind: 'completed', jobId: 'runs', token: 's:7', value: '1', keep: {} } as const;
-    const { results, claimed } = await store.settle('q', [outcome], { caller: 's', seq: 1 }, { session: 's', seq: 1, count: 9 });
-    expect([results, claimed?.jobs.map(({ id }) => id)]).toEqual([['done'], ['waits', 'a']]);
-  });
+test('a schema of a build from before 0.1.0 is refused, with what to do, and stays as it is', async () => {
+  const url = await newEmptyDatabase();
+  const admin = await newClient(url);
+  await admin.query(`CREATE SCHEMA holdfast; CREATE TABLE holdfast.holdfast_schema (version int, revision int);
+    INSERT INTO holdfast.holdfast_schema VALUES (6, 23); CREATE TABLE holdfast.jobs (id text); INSERT INTO holdfast.jobs VALUES ('kept')`);
+  for (const migrate of [true, false]) {
+    await expect(newStore({ url, migrate }).open()).rejects.toMatchObject({
+      code: 'STORE_UNSUPPORTED',
+      message: expect.stringMatching(/from before 0\.1\.0.*DROP SCHEMA "holdfast" CASCADE/) as string,
+    });
+  }
+  await expect(migratePostgres(url)).rejects.toMatchObject({ code: 'STORE_UNSUPPORTED' });
+  expect((await admin.query('SELECT * FROM holdfast.jobs')).rows).toEqual([{ id: 'kept' }]);
 });
 
 describe('a later version of the PostgreSQL schema', () => {

@@ -173,7 +173,7 @@ describe('a PostgreSQL store refuses to open', () => {
   test('on a schema that is newer than this version', async () => {
     const url = await newEmptyDatabase();
     await migratePostgres({ url });
-    await (await newClient(url)).query('UPDATE holdfast.holdfast_schema SET version = 99');
+    await (await newClient(url)).query('UPDATE holdfast.holdfast_schema SET layout = 99');
     for (const migrate of [true, false]) {
       const error = await failure(newStore({ url, migrate }).open());
       expect(error).toMatchObject({ code: 'STORE_NEWER', retryable: false });

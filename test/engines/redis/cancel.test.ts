@@ -9,7 +9,7 @@ import { until } from '../../support/wait/until.js';
 import { scriptTime } from './script-time.js';
 import { TAG } from './both-ways.js';
 import { inOrders } from './in-orders.js';
-import { layoutOf, newJob, newServer, newSession, openStore } from './support.js';
+import { levelOf, newJob, newServer, newSession, openStore } from './support.js';
 
 const CANCEL = { kind: 'cancel', reason: 'not needed' } as const;
 
@@ -64,10 +64,10 @@ describe('a cancelled job on Redis', () => {
   test('leaves a queue of plain jobs in layout 1 if it did not run, and raises it to 2 if it runs', async () => {
     await add({ id: 'waits' }, { id: 'later', delayMs: 60_000 });
     await store.change('q', ['waits', 'later'], CANCEL);
-    expect(await layoutOf(client, TAG)).toBe(1);
+    expect(await levelOf(client, TAG)).toBe(1);
     const job = await running({ id: 'a' });
     await store.change('q', ['a'], CANCEL);
-    expect([await layoutOf(client, TAG), await client.hget(`${TAG}:extra`, 'a')]).toEqual([2, '256,{"c":"not needed"}']);
+    expect([await levelOf(client, TAG), await client.hget(`${TAG}:extra`, 'a')]).toEqual([2, '256,{"c":"not needed"}']);
     await store.settle('q', [completed(job)]);
     expect(await client.hget(`${TAG}:extra`, 'a')).toBe('0,{}');
   });

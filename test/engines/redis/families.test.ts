@@ -8,7 +8,7 @@ import { startRedis } from '../../support/servers/redis.js';
 import { startRedisCluster } from '../../support/servers/redis-cluster.js';
 import { Family } from './family-support.js';
 import { scriptCost } from './script-time.js';
-import { dump, layoutOf, newJob, newSession, openPrevious, openStore, openWithClient } from './support.js';
+import { levelOf, newJob, newSession, openStore, openWithClient } from './support.js';
 
 const SERVERS = {
   'one server': { start: () => startRedis(), connect: (url: string) => new Redis(url) },
@@ -287,19 +287,14 @@ describe('a family with 10,000 children on Redis', () => {
 });
 
 describe('a queue with families on Redis', () => {
-  test('has layout 6, and processes of the previous version leave it alone', async () => {
+  test('has level 6, and a queue without families has not', async () => {
     const { store, client } = await openWithClient();
     const family = await new Family(store, client).open();
     await store.add('plain', [newJob()], { caller: 'q', seq: 1 });
     await family.addAll('a');
-    expect(await layoutOf(client, '{holdfast:parents}')).toBe(6);
-    expect(await layoutOf(client, '{holdfast:kids}')).toBe(6);
-    expect(await layoutOf(client, '{holdfast:plain}')).toBe(1);
-    const before = await dump(client, '{holdfast:parents}');
-    const previous = await openPrevious(client);
-    await expect(previous.add('parents', [newJob()], { caller: 'r', seq: 1 })).rejects.toMatchObject({ code: 'STORE_NEWER' });
-    expect(await dump(client, '{holdfast:parents}')).toEqual(before);
-    expect(await previous.add('plain', [newJob()], { caller: 'r', seq: 1 })).toMatchObject([{ status: 'added' }]);
+    expect(await levelOf(client, '{holdfast:parents}')).toBe(6);
+    expect(await levelOf(client, '{holdfast:kids}')).toBe(6);
+    expect(await levelOf(client, '{holdfast:plain}')).toBe(1);
   });
 
   test('keeps nothing of a family that is gone', async () => {

@@ -8,7 +8,7 @@ import { script } from '../../../src/store/redis/driver/scripts.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { paced } from '../../support/wait/pace.js';
 import { goBothWays, TAG } from './both-ways.js';
-import { dump, layoutOf, newJob, newSession, openPrevious, openStore, openWithClient } from './support.js';
+import { levelOf, newJob, newSession, openStore, openWithClient } from './support.js';
 
 const MANY = 1_000;
 let client: Redis;
@@ -94,12 +94,12 @@ async function differences(): Promise<string[]> {
 describe('a queue with groups on Redis', () => {
   test('has the layout 5 from its first job of a group on, also a delayed one, until it is emptied and forgotten', async () => {
     await add({}, { lockKey: 'k' });
-    expect([await layoutOf(client, TAG), await keys()]).toEqual([1, []]);
+    expect([await levelOf(client, TAG), await keys()]).toEqual([1, []]);
     await add({ id: 'late', group: 'g', delayMs: 60_000 });
-    expect(await layoutOf(client, TAG)).toBe(5);
+    expect(await levelOf(client, TAG)).toBe(5);
     await store.change('q', ['late'], { kind: 'remove' });
     await store.forget('q', { all: true });
-    expect(await layoutOf(client, TAG)).toBe(1);
+    expect(await levelOf(client, TAG)).toBe(1);
   });
 
   test('stores nothing of a group whose jobs have finished and whose window has ended', async () => {
@@ -333,24 +333,4 @@ describe('the states of groups on Redis', () => {
     await client.eval(text.replace(freed, ''), 1, TAG, ...settleArguments([job as ClaimedJob], 1));
     expect(await differences()).toEqual(['g counts 2 active jobs']);
   });
-});
-
-test('the previous version is refused by a Redis queue with a group, and changes nothing', async () => {
-  const older = await openPrevious(client);
-  await older.openSession(newSession({ id: 'old' }));
-  await older.add('q', [newJob(), newJob()], { caller: 'old', seq: 1 });
-  const [held] = (await older.claim('q', { session: 'old', seq: 1, count: 1 })).jobs;
-  await add({ group: 'g', delayMs: 60_000 });
-  const before = await dump(client, TAG);
-  const calls: Record<string, () => Promise<unknown>> = {
-    add: () => older.add('q', [newJob()], { caller: 'old', seq: 2 }),
-    claim: () => older.claim('q', { session: 'old', seq: 2, count: 1 }),
-    settle: () => older.settle('q', [completed(held as ClaimedJob)]),
-    sweep: () => older.sweep('q', 10),
-    change: () => older.change('q', ['3'], { kind: 'promote' }),
-    forget: () => older.forget('q', { all: true }),
-  };
-  for (const [name, call] of Object.entries(calls)) await expect(call(), name).rejects.toMatchObject({ code: 'STORE_NEWER' });
-  expect(await dump(client, TAG)).toEqual(before);
-  expect((await store.settle('q', [completed(held as ClaimedJob)])).results).toEqual(['done']);
 });

@@ -6,7 +6,7 @@ import type { Deduplication } from '../../../src/job/deduplication.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { goBothWays, TAG } from './both-ways.js';
-import { dump, layoutOf, newJob, newSession, openPrevious, openWithClient } from './support.js';
+import { levelOf, newJob, newSession, openWithClient } from './support.js';
 
 let client: Redis;
 let store: RedisStore;
@@ -46,9 +46,9 @@ describe('a marked job on Redis', () => {
   test('has a capital state letter and its extras in one hash; a plain job has neither', async () => {
     await add({});
     await add({ lockKey: 'k' });
-    expect([await layoutOf(client, TAG), await client.exists(`${TAG}:extra`)]).toEqual([1, 0]);
+    expect([await levelOf(client, TAG), await client.exists(`${TAG}:extra`)]).toEqual([1, 0]);
     await add(unique('a'), {});
-    expect(await layoutOf(client, TAG)).toBe(2);
+    expect(await levelOf(client, TAG)).toBe(2);
     expect(await client.hgetall(`${TAG}:extra`)).toEqual({ 3: '8,{"d":"a"}' });
     const runs = await client.hmget(`${TAG}:run`, '1', '2', '3', '4');
     expect(runs.map((run) => run?.slice(0, 2))).toEqual(['w,', 'w,', 'W,', 'w,']);
@@ -56,7 +56,7 @@ describe('a marked job on Redis', () => {
 
   test('keeps its extras when no other option needs the general way to add it', async () => {
     await add({}, { scheduleId: 's' }, {});
-    expect(await layoutOf(client, TAG)).toBe(2);
+    expect(await levelOf(client, TAG)).toBe(2);
     expect(await client.hgetall(`${TAG}:extra`)).toEqual({ 2: '16,{"s":"s"}' });
     const runs = await client.hmget(`${TAG}:run`, '1', '2', '3');
     expect(runs.map((run) => run?.slice(0, 2))).toEqual(['w,', 'W,', 'w,']);
@@ -87,36 +87,4 @@ describe('a marked job on Redis', () => {
     await store.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
     expect(await client.exists(`${TAG}:dedup`, `${TAG}:dedupEnds`, `${TAG}:extra`)).toBe(0);
   });
-
-  test('shuts a queue to older versions until the queue is emptied and forgotten', async () => {
-    await add(unique('a', { ttlMs: 600_000 }));
-    await store.forget('q', { all: true });
-    expect(await layoutOf(client, TAG)).toBe(2);
-    await store.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' });
-    await store.forget('q', { all: true });
-    expect(await layoutOf(client, TAG)).toBe(1);
-  });
-});
-
-test('the previous version is refused by a Redis queue with a marked job, and changes nothing', async () => {
-  const older = await openPrevious(client);
-  await older.openSession(newSession({ id: 'old' }));
-  await older.add('q', [newJob(), newJob()], { caller: 'old', seq: 1 });
-  const [held] = (await older.claim('q', { session: 'old', seq: 1, count: 1 })).jobs;
-  await add(unique('a'));
-  const before = await dump(client, TAG);
-  const outcome = { kind: 'completed', jobId: held?.id ?? '', token: held?.token ?? '', value: 'null', keep: {} } as const;
-  const calls: Record<string, () => Promise<unknown>> = {
-    add: () => older.add('q', [newJob()], { caller: 'old', seq: 2 }),
-    claim: () => older.claim('q', { session: 'old', seq: 2, count: 1 }),
-    settle: () => older.settle('q', [outcome]),
-    sweep: () => older.sweep('q', 10),
-    remove: () => older.change('q', ['3'], { kind: 'remove' }),
-    clear: () => older.change('q', { lists: ['waiting'], limit: 10 }, { kind: 'remove' }),
-    forget: () => older.forget('q', { all: true }),
-  };
-  for (const [name, call] of Object.entries(calls)) await expect(call(), name).rejects.toMatchObject({ code: 'STORE_NEWER' });
-  expect(await dump(client, TAG)).toEqual(before);
-  // This version goes on with the queue, and takes the outcome of the other's job.
-  expect((await store.settle('q', [outcome])).results).toEqual(['done']);
 });

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { CRASH_GRACE_MS, type SessionInfo } from '../../../src/store/contract/index.js';
+import { type SessionInfo } from '../../../src/store/contract/index.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import { askRedis } from '../../support/servers/redis.js';
@@ -33,16 +33,6 @@ describe('a session on Redis', () => {
     expect(suspected).toBe(true);
     expect(expiresInMs).toBeLessThanOrEqual(GRACE_MS);
     expect(expiresInMs).toBeGreaterThan(GRACE_MS - 4_500);
-  });
-
-  test('has the default grace when an older version opened it', async () => {
-    const server = await newServer();
-    const [store, owner] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
-    await owner.openSession(newSession({ graceMs: 50_000 }));
-    await askRedis(server.port, 'HDEL {holdfast:q}:s:s grace');
-    await owner.close();
-    await suspect(store);
-    expect((await session(store)).expiresInMs).toBeLessThanOrEqual(CRASH_GRACE_MS);
   });
 
   test('is not suspected when the store that opened it ends, but another one renewed it last', async () => {

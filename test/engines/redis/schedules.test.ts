@@ -7,7 +7,7 @@ import type { ScheduleChange, ScheduleRecord, Slot } from '../../../src/store/co
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { goBothWays, TAG } from './both-ways.js';
-import { layoutOf, newJob, newSession, openPrevious, openStore, openWithClient } from './support.js';
+import { newJob, newSession, openStore, openWithClient } from './support.js';
 
 type Put = Extract<ScheduleChange, { kind: 'put' }>;
 
@@ -57,23 +57,6 @@ const numbered = (count: number): string[] => Array.from({ length: count }, (_, 
 const KEYS = ['schedules', 'scheduleSlots', 'scheduleChecks', 'owing', 'extra'].map((key) => `${TAG}:${key}`);
 
 describe('a queue with schedules on Redis', () => {
-  test('has a layout that older versions refuse, from its first schedule until it is forgotten', async () => {
-    await store.add('q', [newJob()], { caller: 'p', seq: 1 });
-    expect(await layoutOf(client, TAG)).toBe(1);
-    await put('ended', { next: undefined });
-    expect(await layoutOf(client, TAG)).toBe(3);
-    const older = await openPrevious(client);
-    for (const call of [
-      older.sweep('q', 10),
-      older.claim('q', { session: 's', seq: 99, count: 1 }),
-      older.add('q', [newJob()], { caller: 'old', seq: 1 }),
-    ])
-      await expect(call).rejects.toMatchObject({ code: 'STORE_NEWER' });
-    await store.forget('q', { all: true });
-    expect(await layoutOf(client, TAG)).toBe(1);
-    expect((await older.claim('q', { session: 's', seq: 100, count: 1 })).jobs).toHaveLength(1);
-  });
-
   test('takes the fast path with its plain jobs, but not while a schedule is owing', async () => {
     const { version } = await put('a');
     await claim(1);

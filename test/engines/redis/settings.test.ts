@@ -1,15 +1,13 @@
-// Rates, metrics and events of users on Redis: what a queue stores for them, which calls still take the fast path, and what processes of
-// older versions do with such a queue.
+// Rates, metrics and events of users on Redis: what a queue stores for them, and which calls still take the fast path.
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob } from '../../../src/job/record.js';
-import type { QueueSettings } from '../../../src/store/contract/index.js';
 import { script } from '../../../src/store/redis/driver/scripts.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { paced } from '../../support/wait/pace.js';
 import { goBothWays, TAG } from './both-ways.js';
-import { dump, layoutOf, newJob, newSession, openPrevious, openWithClient } from './support.js';
+import { levelOf, newJob, newSession, openWithClient } from './support.js';
 
 const MINUTE_MS = 60_000;
 const PLAIN_BYTES = 26 * 8;
@@ -63,7 +61,7 @@ describe('a queue on Redis without a rate and metrics', () => {
     await store.settle('q', (await claim(2)).map(completed));
     await store.configure('q', { rate: null, metrics: null, cap: { maxActive: 5 } });
     expect(await client.strlen(`${TAG}:meta`)).toBe(PLAIN_BYTES);
-    expect(await layoutOf(client, TAG)).toBe(1);
+    expect(await levelOf(client, TAG)).toBe(1);
   });
 
   test('stores none again once it is forgotten', async () => {
@@ -71,9 +69,9 @@ describe('a queue on Redis without a rate and metrics', () => {
     await add(1);
     const [job] = await claim(1);
     await settleAt(Date.now() + 2 * MINUTE_MS, job as ClaimedJob);
-    expect(await layoutOf(client, TAG)).toBe(4);
+    expect(await levelOf(client, TAG)).toBe(4);
     await store.forget('q', { all: true });
-    expect([await layoutOf(client, TAG), await client.strlen(`${TAG}:meta`)]).toEqual([1, PLAIN_BYTES]);
+    expect([await levelOf(client, TAG), await client.strlen(`${TAG}:meta`)]).toEqual([1, PLAIN_BYTES]);
     expect(await client.exists(`${TAG}:minutes:completed`, `${TAG}:minutes:failed`)).toBe(0);
     expect((await store.status('q')).rate).toBeUndefined();
   });
@@ -127,49 +125,4 @@ test('a Redis queue with a rate never takes the fast path', async () => {
   await store.configure('q', { rate: null });
   await expect.poll(async () => (await store.status('q')).window, { timeout: paced(5_000) }).toBeUndefined();
   expect(await goBothWays(client, 'settle', 'plain-settle', settleArguments(job as ClaimedJob))).toBe('short');
-});
-
-describe('the previous version on Redis', () => {
-  test.each<[string, QueueSettings]>([
-    ['a rate', { rate: RATE }],
-    ['metrics', { metrics: { points: 10 } }],
-  ])('is refused by a queue with %s, and changes nothing', async (_, settings) => {
-    const older = await openPrevious(client);
-    await older.openSession(newSession({ id: 'old' }));
-    await older.add('q', [newJob(), newJob()], { caller: 'old', seq: 1 });
-    const [held] = (await older.claim('q', { session: 'old', seq: 1, count: 1 })).jobs;
-    const outcome = completed(held as ClaimedJob);
-    await store.configure('q', settings);
-    const before = await dump(client, TAG);
-    const calls: Record<string, () => Promise<unknown>> = {
-      add: () => older.add('q', [newJob()], { caller: 'old', seq: 2 }),
-      claim: () => older.claim('q', { session: 'old', seq: 2, count: 1 }),
-      settle: () => older.settle('q', [outcome]),
-      sweep: () => older.sweep('q', 10),
-      configure: () => older.configure('q', { paused: true }),
-      forget: () => older.forget('q', { all: true }),
-    };
-    for (const [name, call] of Object.entries(calls)) await expect(call(), name).rejects.toMatchObject({ code: 'STORE_NEWER' });
-    expect(await dump(client, TAG)).toEqual(before);
-    expect((await store.settle('q', [outcome])).results).toEqual(['done']);
-  });
-
-  test('reads every other event of a queue with events of users, and goes on with the queue', async () => {
-    const older = await openPrevious(client);
-    await add(1);
-    await store.write('q', [
-      { kind: 'progress', jobId: '1', progress: '1' },
-      { kind: 'event', name: 'paid', args: '{}' },
-      { kind: 'progress', jobId: '1', progress: '2' },
-      { kind: 'event', name: 'sent', args: '{}' },
-      { kind: 'progress', jobId: '1', progress: '3' },
-    ]);
-    await older.add('q', [newJob()], { caller: 'old', seq: 1 });
-    const names = async (one: Pick<RedisStore, 'events'>) => (await one.events('q', 0, 100)).events.map(({ name }) => name);
-    const added = ['added', 'waiting'];
-    expect(await names(older)).toEqual([...added, 'progress', 'progress', 'progress', ...added]);
-    expect(await names(store)).toEqual([...added, 'progress', 'paid', 'progress', 'sent', 'progress', ...added]);
-    const [newer, older2] = [await store.events('q', 0, 100), await older.events('q', 0, 100)];
-    expect(newer.last).toBe(older2.last);
-  });
 });

@@ -11,7 +11,7 @@ import { until } from '../../support/wait/until.js';
 import { inOrders } from './in-orders.js';
 import { scriptTime } from './script-time.js';
 import { TAG } from './both-ways.js';
-import { layoutOf, newJob, newServer, newSession, openStore } from './support.js';
+import { levelOf, newJob, newServer, newSession, openStore } from './support.js';
 
 let client: Redis;
 let store: RedisStore;
@@ -97,9 +97,9 @@ describe('the steps of a job on Redis', () => {
   test('raise the layout to 2, and a queue without steps keeps its own', async () => {
     const job = await running({ id: 'a' });
     await write(store, { kind: 'progress', jobId: 'a', progress: '1' });
-    expect(await layoutOf(client, TAG)).toBe(1);
+    expect(await levelOf(client, TAG)).toBe(1);
     await write(store, stepOf(job, 'one'));
-    expect(await layoutOf(client, TAG)).toBe(2);
+    expect(await levelOf(client, TAG)).toBe(2);
   });
 
   test('that a process without steps left behind do not count for a new job of the same id', async () => {

@@ -3,8 +3,6 @@ import { createServer, type Server } from 'node:net';
 import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { RedisStore, type RedisStoreOptions } from '../../../src/store/redis/index.js';
-import type { Store } from '../../../src/store/contract/index.js';
-import { previousBuild } from '../../support/processes/previous-build.js';
 import { freePort } from '../../support/servers/free-port.js';
 import { FaultProxy } from '../../support/servers/proxy.js';
 import { askRedis, type RedisOptions, startRedis } from '../../support/servers/redis.js';
@@ -77,17 +75,9 @@ export async function fakeRedis(info: string): Promise<{ port: number }> {
 
 const COUNTERS = 26;
 
-/** The layout of a queue: the last of its counters (`counters` in lua/queues.lua). */
-export async function layoutOf(client: Redis, tag: string): Promise<number | undefined> {
+/** The level of a queue: the last of its counters (`counters` in lua/queues.lua). */
+export async function levelOf(client: Redis, tag: string): Promise<number | undefined> {
   return (await client.getBuffer(`${tag}:meta`))?.readDoubleLE(8 * (COUNTERS - 1));
-}
-
-/** A store of the previous version on the server of this client. */
-export async function openPrevious(client: Redis): Promise<Store> {
-  const previous = (await import(previousBuild())) as { openStore: (url: string) => Promise<Store> };
-  const store = await previous.openStore(`redis://127.0.0.1:${client.options.port}`);
-  onTestFinished(() => store.close());
-  return store;
 }
 
 /** Every key of a queue with its content, to see that nothing has changed. */

@@ -15,7 +15,7 @@ describe('entries of deduplication on SQLite', () => {
   it.each([
     ['finished', 'UPDATE jobs SET state = 4'],
     ['removed', 'DELETE FROM jobs'],
-  ])('do not count when an older version has %s the owner and left the entry', async (_, change) => {
+  ])('do not count when their owner was %s without them', async (_, change) => {
     const file = newFile();
     const store = await openStore({ path: file });
     await store.add('q', [unique()], { caller: 'p', seq: 1 });

@@ -1,9 +1,7 @@
-import type * as holdfast from 'holdfast';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import type { NewJob } from '../../../src/job/record.js';
 import type { ClaimReply, SettleReply, Store } from '../../../src/store/contract/index.js';
-import { previousBuild } from '../../support/processes/previous-build.js';
 import { afterwards, newFile, newJob, newSession, openStore, StoreProcess } from './support.js';
 
 const PARENTS = 'parents';
@@ -42,14 +40,6 @@ function tableOf(file: string, sql: string): () => unknown[] {
   afterwards(() => db.close());
   const statement = db.prepare(sql).raw();
   return () => statement.all();
-}
-
-/** A store of the previous version on the same file. */
-async function olderStore(file: string): Promise<Store> {
-  const previous = ((await import(previousBuild())) as { default: typeof holdfast }).default;
-  const store = await previous.openStore(`sqlite:${file}`);
-  afterwards(() => store.close());
-  return store as unknown as Store;
 }
 
 describe('families on SQLite', () => {
@@ -319,68 +309,6 @@ describe('families on SQLite', () => {
     }
     expect(found.toSorted()).toEqual(jobs.map(({ id }) => id).toSorted());
     expect(pages).toBeGreaterThan(1);
-  });
-});
-
-describe('families on SQLite beside a process of the previous version', () => {
-  it('release a parent whose children the older process has ended or removed', async () => {
-    const file = newFile();
-    const store = await openStore({ path: file });
-    await withSessions(store);
-    const fail = { link: 'failed', release: 'now', doom: true } as const;
-    const kids = ['done', 'removed', 'waits'].map((id) => kidOf(id, `kid-${id}`));
-    const failing = ['failed', 'kept'].map((id) =>
-      kidOf(id, `kid-${id}`, { parents: [{ queue: PARENTS, id, ...(id === 'failed' && { onFailure: fail }) }] }),
-    );
-    const parents = ['done', 'removed', 'waits', 'failed', 'kept'].map((id) => parentJob(id));
-    await store.add(PARENTS, [...parents, ...kids, ...failing], { caller: 'c', seq: 1 });
-    const old = await olderStore(file);
-    await old.openSession(newSession({ queue: KIDS, id: 'old' }));
-    const jobIds = ['kid-done', 'kid-failed', 'kid-kept'];
-    const { jobs } = await old.claim(KIDS, { session: 'old', seq: 1, count: 3, jobIds });
-    expect(jobs).toHaveLength(3);
-    const failure = { kind: 'failed', reason: 'r', stacktrace: '[]', keep: {} } as const;
-    await old.settle(
-      KIDS,
-      jobs.map((job) => (job.id === 'kid-done' ? completed(job) : { ...failure, jobId: job.id, token: job.token })),
-    );
-    await old.change(KIDS, ['kid-removed'], { kind: 'remove' });
-    const states = () => Promise.all(parents.map(({ id }) => stateOf(store, id as string)));
-    expect(await states()).toEqual(parents.map(() => 'waiting-children'));
-    await store.sweep(PARENTS, 10);
-    expect(await states()).toEqual(['waiting', 'waiting', 'waiting-children', 'waiting', 'waiting-children']);
-    expect((await store.jobs(PARENTS, ['failed'])).jobs[0]?.doomedBy).toEqual({ queue: KIDS, id: 'kid-failed' });
-    expect(await countsOf(store, 'done')).toEqual({ pending: 0, processed: 1, failed: 0, ignored: 0 });
-  });
-
-  it('do not give a new parent the links of one that the older process has removed', async () => {
-    const file = newFile();
-    const store = await openStore({ path: file });
-    await addFamily(store, 'p', 2);
-    const old = await olderStore(file);
-    await old.change(PARENTS, ['p'], { kind: 'remove' });
-    expect(await countsOf(store, 'p')).toMatchObject({ pending: 0 });
-    await store.add(PARENTS, [parentJob('p'), kidOf('p', 'new')], { caller: 'c', seq: 1 });
-    expect(await countsOf(store, 'p')).toMatchObject({ pending: 1 });
-  });
-
-  it('are looked through in bounded steps, until such a child is found', async () => {
-    const file = newFile();
-    const store = await openStore({ path: file });
-    await withSessions(store);
-    await addFamily(store, 'p', 1_200);
-    const old = await olderStore(file);
-    await old.openSession(newSession({ queue: KIDS, id: 'old' }));
-    // The last one in the order of ids.
-    const { jobs } = await old.claim(KIDS, { session: 'old', seq: 1, count: 1, jobIds: ['p-k999'] });
-    await old.settle(
-      KIDS,
-      jobs.map((job) => completed(job)),
-    );
-    for (const processed of [0, 0, 1]) {
-      await store.sweep(PARENTS, 10);
-      expect(await countsOf(store, 'p')).toMatchObject({ processed });
-    }
   });
 });
 

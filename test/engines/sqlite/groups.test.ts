@@ -1,9 +1,7 @@
-import type * as holdfast from 'holdfast';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/store/contract/index.js';
 import { ManualClock } from '../../../src/testing/index.js';
-import { previousBuild } from '../../support/processes/previous-build.js';
 import { afterwards, newFile, newJob, newSession, openStore } from './support.js';
 
 const grouped = (group: string, count: number, more: object = {}) =>
@@ -17,14 +15,6 @@ function look(file: string): Database.Database {
   const db = new Database(file, { readonly: true });
   afterwards(() => db.close());
   return db;
-}
-
-/** A store of the previous version on the same file. It shares the clock of the host. */
-async function olderStore(file: string): Promise<Store> {
-  const previous = ((await import(previousBuild())) as { default: typeof holdfast }).default;
-  const store = await previous.openStore(`sqlite:${file}`);
-  afterwards(() => store.close());
-  return store as unknown as Store;
 }
 
 describe('groups on SQLite', () => {
@@ -234,58 +224,6 @@ describe('forgetting a queue on SQLite', () => {
     expect(groups?.groups.filter(({ paused }) => paused)).toEqual([]);
     const order = await claimed(store, 's', (seq += 1), 300);
     expect(order).toEqual(groups?.groups.map(({ key }) => `${key}${started.has(key) ? 2 : 1}`));
-  });
-});
-
-describe('a process of the previous version beside groups on SQLite', () => {
-  it('claims no job of a group, however it lets jobs of groups wait', async () => {
-    const file = newFile();
-    const store = await openStore({ path: file });
-    const older = await olderStore(file);
-    await store.configure('q', { groups: { maxActive: 1 } });
-    await older.openSession(newSession({ id: 'older' }));
-    // The sweep of the older process lets g1 wait, its claim the delayed job, and its change the failed one.
-    await store.add('q', [...grouped('g', 2), ...grouped('late', 1, { delayMs: 1 }), ...grouped('failed', 1)], {
-      caller: 'p',
-      seq: 1,
-    });
-    await store.openSession(newSession({ id: 's', maxStalls: 5 }));
-    const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 3 });
-    expect(jobs.map(({ id }) => id)).toEqual(expect.arrayContaining(['g1', 'failed1']));
-    const failure = { kind: 'failed' as const, reason: 'r', stacktrace: '[]', keep: {} };
-    const failed = jobs.filter(({ id }) => id !== 'g1').map(({ id, token }) => ({ ...failure, jobId: id, token }));
-    await store.settle('q', failed);
-    await older.change('q', ['failed1', 'late1'], {
-      kind: 'retry',
-      from: 'failed',
-      resetAttemptsMade: false,
-      resetAttemptsStarted: false,
-    });
-    await older.closeSessions([{ queue: 'q', id: 's' }], 'crashed');
-    expect(await claimed(older, 'older', 1)).toEqual([]);
-    expect((await store.status('q')).counts).toMatchObject({ waiting: 4, active: 0 });
-    // A sweep of this version finds what the older one has moved.
-    await store.openSession(newSession({ id: 't' }));
-    await store.sweep('q', 10);
-    expect((await claimed(store, 't', 1)).toSorted()).toEqual(['failed1', 'g1', 'late1']);
-    expect((await store.status('q', { groups: { keys: ['g'] } })).groups?.groups).toMatchObject([{ active: 1, waiting: 1 }]);
-  });
-
-  it('frees a place in a group at the next sweep of this version', async () => {
-    const file = newFile();
-    const store = await openStore({ path: file });
-    const older = await olderStore(file);
-    await store.configure('q', { groups: { maxActive: 1 } });
-    await store.add('q', grouped('g', 3), { caller: 'p', seq: 1 });
-    await store.openSession(newSession({ id: 's' }));
-    const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 5 });
-    await older.settle(
-      'q',
-      jobs.map(({ id, token }) => ({ kind: 'completed', jobId: id, token, value: '1', keep: {} })),
-    );
-    expect(await claimed(store, 's', 2)).toEqual([]);
-    await store.sweep('q', 10);
-    expect(await claimed(store, 's', 3)).toEqual(['g2']);
   });
 });
 

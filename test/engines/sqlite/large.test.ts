@@ -154,7 +154,7 @@ describe('large jobs on SQLite', () => {
     expect(events.map(({ id }) => id)).toEqual(events.map((_, index) => index + 1));
   });
 
-  it('of an older version with too long an event log have it trimmed, in steps', async () => {
+  it('with far too long an event log have it trimmed, in steps', async () => {
     const file = newFile();
     const store = await openStore({ path: file });
     await store.add('q', [newJob()], { caller: 'p', seq: 1 });

@@ -1,9 +1,7 @@
-import type * as holdfast from 'holdfast';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { SqliteStore } from '../../../src/store/sqlite/index.js';
 import { ManualClock } from '../../../src/testing/index.js';
-import { previousBuild } from '../../support/processes/previous-build.js';
 import { afterwards, newFile, newJob, newSession, openStore } from './support.js';
 
 const completed = async (store: SqliteStore) =>
@@ -59,22 +57,5 @@ describe('metrics on SQLite', () => {
     await store.configure('q', { metrics: { points: 1 } });
     await complete(store, 2, 3);
     expect(rows()).toEqual([1, '{"metrics":{"points":1}}']);
-  });
-
-  it('stay, like the rate, when a process of the previous version writes to the queue', async () => {
-    const file = newFile();
-    const store = await openStore({ path: file });
-    await store.openSession(newSession({ id: 's' }));
-    const rate = { max: 2, durationMs: 600_000 };
-    await store.configure('q', { rate, metrics: { points: 5 } });
-    await complete(store, 1);
-    const previous = ((await import(previousBuild())) as { default: typeof holdfast }).default;
-    const older = await previous.openStore(`sqlite:${file}`);
-    afterwards(() => older.close());
-    await older.add('q', [newJob(), newJob()], { caller: 'older', seq: 1 });
-    await older.configure('q', { paused: false });
-    expect((await completed(store))?.count).toBe(1);
-    expect(await store.status('q')).toMatchObject({ rate, window: { used: 1 }, counts: { waiting: 2 } });
-    expect((await store.claim('q', { session: 's', seq: 2, count: 5 })).jobs).toHaveLength(1);
   });
 });

@@ -50,7 +50,7 @@ describe('a queue without schedules on SQLite', () => {
   });
 });
 
-describe('a schedule on SQLite whose next job an older version took', () => {
+describe('a schedule on SQLite whose next job was changed without it', () => {
   const taken = { claimed: 'UPDATE jobs SET state = 3', finished: 'UPDATE jobs SET state = 4', removed: 'DELETE FROM jobs' };
 
   async function takenBy(change: string, serial: boolean) {

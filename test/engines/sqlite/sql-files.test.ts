@@ -69,7 +69,7 @@ test('TypeScript of the SQLite store builds no SQL', () => {
 
 test('a statement takes exactly the values that its caller lists, in the order of the list', async () => {
   const db = await opened();
-  db.exec(sqlOf('schema/1-first'));
+  db.exec(sqlOf('schema/1-tables'));
   const set = sql(db, 'set-clock', 'offset boot');
   set.run(7, 'b');
   expect(sql(db, 'read-clock').get()).toEqual(['b', 7]);
@@ -87,6 +87,6 @@ test('the schema has the numbers that TypeScript has', () => {
 
 test('the build embeds every line of code of every SQL file, and no comment but those that begin sections and name parts', () => {
   const built = createRequire(import.meta.url)('../../../dist/store/sqlite/driver/sql-texts.js') as { texts: typeof files };
-  const kept = (text: string): string => text.replace(/^\s*--(?! (?:name|part|include): ).*\n/gm, '');
+  const kept = (text: string): string => text.replace(/^[ \t]*--(?! (?:name|part|include): ).*\n/gm, '');
   expect(built.texts).toEqual(Object.fromEntries(Object.entries(files).map(([file, text]) => [file, kept(text)])));
 });

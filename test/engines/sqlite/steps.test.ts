@@ -116,17 +116,6 @@ it('a job without steps is added, run, delayed, failed and removed without a loo
   await expect(store.write(Q, [stepOf(await running(store), 'a')])).rejects.toThrow('no such table');
 });
 
-it('a job does not get the steps that an older version has left of a removed job in the same row', async () => {
-  const { file, store } = await opened();
-  const job = await running(store, { id: 'last' });
-  await store.write(Q, [stepOf(job, 'a')]);
-  // The row with the highest number, so the next job gets it again.
-  look(file).exec("DELETE FROM jobs WHERE id = 'last'");
-  const next = await running(store, { id: 'next' });
-  expect((await store.jobs(Q, { stepsOf: 'next' })).steps).toEqual([]);
-  expect(await store.write(Q, [{ ...stepOf(next, 'a'), value: '2' } as Write])).toEqual([{ status: 'done', value: '2' }]);
-});
-
 describe('two processes at once on SQLite', () => {
   const ROUNDS = 40;
 

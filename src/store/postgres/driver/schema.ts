@@ -117,8 +117,8 @@ async function writeSchema(run: Run, schema: string, version: number, place: str
     await run('SET LOCAL check_function_bodies TO off');
     await run("SELECT set_config('holdfast.functions', $1, true)", [JSON.stringify(functionTexts())]);
     await run(sqlOf('schema/replace-functions'));
-    if (version === 0) await run('INSERT INTO holdfast_schema (version) VALUES (0)');
-    await run('UPDATE holdfast_schema SET version = $1, revision = $2', [READABLE_SINCE, SCHEMA_VERSION]);
+    if (version === 0) await run('INSERT INTO holdfast_schema (layout) VALUES (0)');
+    await run('UPDATE holdfast_schema SET layout = $1, revision = $2', [READABLE_SINCE, SCHEMA_VERSION]);
   } catch (error) {
     if (codeOf(error) !== '42501') throw error;
     const [database, user] = who.map(quoteName);
@@ -150,15 +150,21 @@ async function versionOf(run: Run, schema: string, place: string): Promise<numbe
     );
   }
   if (!ours) return 0;
-  // Before READABLE_SINCE there was no column `revision`, and `version` counted the migrations.
   const [found] = await run(
-    `SELECT version, coalesce((to_jsonb(s) ->> 'revision')::int, version) FROM ${name}.holdfast_schema s`,
+    `SELECT (to_jsonb(s) ->> 'layout')::int, (to_jsonb(s) ->> 'revision')::int FROM ${name}.holdfast_schema s`,
   );
-  const [version, revision] = (found ?? [0, 0]) as [number, number];
-  if (version > SCHEMA_VERSION) {
+  const [layout, revision] = (found ?? [0, 0]) as [number | null, number];
+  if (layout === null) {
+    throw refused(
+      'STORE_UNSUPPORTED',
+      `The schema "${schema}" at ${place} was made by a build from before 0.1.0, whose layout no version migrates. ` +
+        `Drop it with its jobs (DROP SCHEMA ${name} CASCADE), or name another schema; this one was not touched.`,
+    );
+  }
+  if (layout > SCHEMA_VERSION) {
     throw refused(
       'STORE_NEWER',
-      `The schema "${schema}" at ${place} has version ${version}, but this Holdfast knows versions up to ${SCHEMA_VERSION}. ` +
+      `The schema "${schema}" at ${place} has version ${layout}, but this Holdfast knows versions up to ${SCHEMA_VERSION}. ` +
         'Upgrade the holdfast package here, or name another schema; this one was not touched.',
     );
   }

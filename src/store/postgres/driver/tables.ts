@@ -1,5 +1,5 @@
-// The tables, as a list of migrations (sql/schema/). Never change a migration that was released: append the next one. The functions that
-// work on the tables are in sql/; every migration recreates them (schema.ts).
+// The tables, as a list of migrations (sql/schema.sql). Never change a migration that was released: append the next one. The functions that
+// work on the tables are the other files of sql/; every migration recreates them (schema.ts).
 import { sqlOf } from './sql.js';
 
 /**
@@ -18,40 +18,12 @@ export const STATE = {
   'waiting-children': 6,
 } as const;
 
-/** An empty migration: it only recreates the functions. */
-const NEW_FUNCTIONS = '';
-
-const migration = (name: string): string => sqlOf(`schema/${name}`);
-
-export const MIGRATIONS: readonly string[] = [
-  migration('first'),
-  migration('keys-and-names'),
-  migration('graces'),
-  NEW_FUNCTIONS,
-  migration('fewer-indexes'),
-  NEW_FUNCTIONS,
-  migration('revisions'),
-  migration('dead-ranges'),
-  migration('callers-by-age'),
-  migration('losses'),
-  migration('journal-from'),
-  NEW_FUNCTIONS,
-  NEW_FUNCTIONS,
-  NEW_FUNCTIONS,
-  migration('marks'),
-  migration('schedules'),
-  migration('rates'),
-  migration('groups'),
-  migration('families'),
-  migration('steps'),
-  NEW_FUNCTIONS,
-  NEW_FUNCTIONS,
-  migration('places-by-token'),
-];
+/** The first layout, of 0.1.0. A migration that only recreates the functions is an empty text. */
+export const MIGRATIONS: readonly string[] = [sqlOf('schema/tables')];
 
 /**
  * Processes that know this many migrations can work on the newest schema, beside processes that know all of them. So migrations only add,
  * and functions keep their names, their parameters (new ones come last and have defaults) and what they return. A migration that breaks
- * this rule sets the constant to its own number; older processes then refuse the schema.
+ * this rule sets the constant to its own number; processes of earlier versions then refuse the schema.
  */
-export const READABLE_SINCE = 6;
+export const READABLE_SINCE = 1;

@@ -2,7 +2,7 @@
 
 -- name: add
 -- Adds jobs.
--- _marks, _extras: see marks.ts. _dedups: the deduplication of each job, as JSON. Older versions send none of them.
+-- _marks, _extras: see marks.ts. _dedups: the deduplication of each job, as JSON.
 -- Called by: add.ts.
 CREATE FUNCTION add(
   _name text, _caller text, _seq bigint, _ids text[], _names text[], _data text[], _opts text[],

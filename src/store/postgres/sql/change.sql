@@ -140,7 +140,7 @@ $body$;
 
 -- name: requeue_listed
 -- Moves the unlocked jobs of some lists to waiting.
--- Called by: select.ts, requeue.
+-- Called by: select.ts.
 CREATE FUNCTION requeue_listed(
   _name text, _list text, _age float8, _limit int, _reset_made boolean, _reset_started boolean
 ) RETURNS text LANGUAGE plpgsql
@@ -165,58 +165,10 @@ BEGIN
 END
 $body$;
 
--- name: requeue
--- Moves unlocked jobs of some states to waiting.
--- Called by: older versions.
--- States: 1 waiting, 3 active.
-CREATE FUNCTION requeue(_name text, _states smallint[], _age float8, _limit int) RETURNS text LANGUAGE plpgsql
--- include: settings
-AS $body$
-DECLARE
-  _state smallint;
-  _moved int := 0;
-BEGIN
-  FOREACH _state IN ARRAY _states LOOP
-    CONTINUE WHEN _state IN (1, 3);
-    _moved := _moved + json_array_length(
-      requeue_listed(
-        _name, ('{waiting,delayed,active,completed,failed}'::text[])[_state], _age, _limit - _moved, false, false
-      )::json
-    );
-  END LOOP;
-  RETURN _moved;
-END
-$body$;
-
--- name: clear_jobs
--- Removes the unlocked jobs of some states.
--- Processes of earlier versions call these two. They name states, where waiting jobs have any priority.
--- Called by: older versions.
--- States: 1 waiting.
-CREATE FUNCTION clear_jobs(_name text, _states smallint[], _age float8, _limit int) RETURNS text LANGUAGE plpgsql
--- include: settings
-AS $body$
-BEGIN
-  RETURN to_json(
-    clear_lists(
-      (SELECT queue FROM queues WHERE name = _name),
-      ARRAY(
-        SELECT list FROM unnest(_states) WITH ORDINALITY o(state, n),
-          unnest(
-            CASE WHEN state = 1 THEN '{waiting,prioritized}'
-              ELSE ARRAY[('{waiting,delayed,active,completed,failed}'::text[])[state]] END
-          ) list
-        ORDER BY n
-      ), _age, _limit
-    )
-  );
-END
-$body$;
-
 -- name: clear_lists
 -- Removes the selected jobs, and records how many. Returns their ids. _children: also their children that have no other parent.
 -- _parent_too: also the parents in the queue whose last pending children they are.
--- Called by: clear_jobs, remove_listed.
+-- Called by: remove_listed.
 CREATE FUNCTION clear_lists(
   _queue int, _lists text[], _age float8, _limit int, _children boolean DEFAULT false, _parent_too boolean DEFAULT false
 ) RETURNS text[] LANGUAGE plpgsql AS $body$
@@ -428,7 +380,7 @@ END
 $body$;
 
 -- name: tell_cleaned
--- Records the event of a removal that found nothing. Processes of earlier versions also call it after they removed jobs by their ids.
+-- Records the event of a removal that found nothing.
 -- Called by: remove_listed.
 CREATE FUNCTION tell_cleaned(_name text, _count int) RETURNS text LANGUAGE plpgsql
 -- include: settings
@@ -449,7 +401,7 @@ $body$;
 
 -- name: revoke_jobs
 -- Takes locks of jobs away. The jobs go back without counting a stall.
--- Called by: change.ts, revoke.
+-- Called by: change.ts.
 -- States: 3 active.
 CREATE FUNCTION revoke_jobs(_name text, _ids text[], _reason text) RETURNS text LANGUAGE plpgsql
 -- include: settings
@@ -479,20 +431,6 @@ BEGIN
     PERFORM hand_back(_queue, clock_ms(), _held.ids, NULL);
   END IF;
   RETURN _reply;
-END
-$body$;
-
--- name: revoke
--- Takes locks of jobs away. The jobs go back without counting a stall.
--- Processes of earlier versions call it.
--- Called by: older versions.
-CREATE FUNCTION revoke(_name text, _ids text[], _reason text) RETURNS text LANGUAGE plpgsql
--- include: settings
-AS $body$
-BEGIN
-  RETURN (
-    SELECT json_agg(status = 'done' ORDER BY n) FROM json_array_elements_text(revoke_jobs(_name, _ids, _reason)::json) WITH ORDINALITY o(status, n)
-  );
 END
 $body$;
 

@@ -4,10 +4,10 @@
 -- Claims jobs.
 -- If there is nothing to write, it replies without a lock: a look at an empty queue costs no transaction number and no fsync.
 -- Called by: claim.ts, claim_plain.
--- _inline: the long texts of a larger job (bytes) are left out (large_values). The default is for older versions: it leaves out none.
+-- _inline: the long texts of a larger job (bytes) are left out (large_values).
 CREATE FUNCTION claim(
   _name text, _session text, _seq bigint, _count int, _ids text[], _by text, _timed float8, _max float8,
-  _window float8, _remember boolean, _inline int DEFAULT 2147483647
+  _window float8, _remember boolean, _inline int
 ) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
@@ -116,9 +116,9 @@ $body$;
 -- the queue needs more, it calls `claim`, which must then find everything as if this attempt had never happened.
 -- Called by: claim.ts.
 -- States: -1 behind.
--- _inline: the long texts of a larger job (bytes) are left out (large_values). The default is for older versions: it leaves out none.
+-- _inline: the long texts of a larger job (bytes) are left out (large_values).
 CREATE FUNCTION claim_plain(
-  _name text, _session text, _seq bigint, _count int, _by text, _inline int DEFAULT 2147483647
+  _name text, _session text, _seq bigint, _count int, _by text, _inline int
 ) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE
   _clock float8 := clock_ms();
@@ -183,11 +183,11 @@ $body$;
 -- Runs after the caller was entered and the session locked: _alive says whether the session lives, _last is its last call.
 -- Called by: claim, settle.
 -- States: 2 delayed.
--- _inline: the long texts of a larger job (bytes) are left out (large_values). The default is for older versions: it leaves out none.
+-- _inline: the long texts of a larger job (bytes) are left out (large_values).
 CREATE FUNCTION take(
   _queue int, _session text, _seq bigint, _count int, _ids text[], _by text, _timed float8, _max float8,
   _window float8, _clock float8, _alive boolean, _last bigint, INOUT _change journal, OUT _taken int,
-  OUT _reply text, _inline int DEFAULT 2147483647
+  OUT _reply text, _inline int
 ) RETURNS record LANGUAGE plpgsql AS $body$
 DECLARE
   _now bigint := floor(_clock);
@@ -350,11 +350,11 @@ $body$;
 -- `_cut`: it stopped because the reply is full.
 -- Called by: claim_plain, settle_children, settle_plain, take.
 -- States: 1 waiting.
--- _inline: the long texts of a larger job (bytes) are left out (large_values). The default is for older versions: it leaves out none.
+-- _inline: the long texts of a larger job (bytes) are left out (large_values).
 CREATE FUNCTION grant_locks(
   _queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
   _in_line boolean, INOUT _change journal, INOUT _jobs text, OUT _taken int, OUT _bytes bigint,
-  OUT _cut boolean, _inline int DEFAULT 2147483647, _used bigint DEFAULT 0, _whole boolean DEFAULT false
+  OUT _cut boolean, _inline int, _used bigint DEFAULT 0, _whole boolean DEFAULT false
 ) RETURNS record LANGUAGE plpgsql AS $body$
 DECLARE
   -- include: dead-variables
@@ -387,10 +387,10 @@ $body$;
 -- Grants the locks of the named jobs that wait, in their order.
 -- Called by: take.
 -- States: -2 grouped, 1 waiting, 3 active.
--- _inline: the long texts of a larger job (bytes) are left out (large_values). The default is for older versions: it leaves out none.
+-- _inline: the long texts of a larger job (bytes) are left out (large_values).
 CREATE FUNCTION grant_by_id(
   _queue int, _session text, _seq bigint, _ids text[], _count int, _by text, _timed float8, _clock float8,
-  INOUT _change journal, OUT _jobs text, OUT _taken int, OUT _cut boolean, _inline int DEFAULT 2147483647
+  INOUT _change journal, OUT _jobs text, OUT _taken int, OUT _cut boolean, _inline int
 ) RETURNS record LANGUAGE plpgsql AS $body$
 DECLARE
   _locked text[];
@@ -468,11 +468,11 @@ $body$;
 -- The same for queues where jobs with a key wait too. It decides which jobs come first before it locks any row, so that no row is
 -- locked in vain.
 -- Called by: take.
--- _inline: the long texts of a larger job (bytes) are left out (large_values). The default is for older versions: it leaves out none.
+-- _inline: the long texts of a larger job (bytes) are left out (large_values).
 CREATE FUNCTION grant_in_turn(
   _queue int, _session text, _seq bigint, _by text, _timed float8, _clock float8, _head bigint, _room int,
   INOUT _change journal, OUT _jobs text, OUT _taken int, OUT _soon boolean, OUT _bytes bigint,
-  OUT _cut boolean, _inline int DEFAULT 2147483647, _whole boolean DEFAULT false
+  OUT _cut boolean, _inline int, _whole boolean DEFAULT false
 ) RETURNS record LANGUAGE plpgsql AS $body$
 DECLARE
   -- include: dead-variables

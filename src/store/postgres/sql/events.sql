@@ -11,7 +11,7 @@ $body$;
 -- Returns the events after a number. Folds the journal first, so that event ids follow the order of commits.
 -- Called by: events.ts.
 CREATE FUNCTION events_after(
-  _name text, _after bigint, _limit bigint, _budget bigint DEFAULT 9007199254740991
+  _name text, _after bigint, _limit bigint, _budget bigint
 ) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$

@@ -3,11 +3,11 @@
 -- name: jobs_by_id
 -- Returns jobs by their ids.
 -- Called by: inspect.ts.
--- _inline: the long texts of a larger job (bytes) are left out (large_values). The default is for older versions: it leaves out none.
+-- _inline: the long texts of a larger job (bytes) are left out (large_values).
 -- MOST_ROWS = 10000: the most jobs of one reply.
 CREATE FUNCTION jobs_by_id(
-  _name text, _ids text[], _budget bigint DEFAULT 9007199254740991, _used bigint DEFAULT 0,
-  _inline int DEFAULT 2147483647
+  _name text, _ids text[], _budget bigint, _used bigint,
+  _inline int
 ) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
@@ -28,11 +28,11 @@ $body$;
 -- name: list_jobs
 -- Returns a part of a list of jobs.
 -- Called by: inspect.ts.
--- _inline: the long texts of a larger job (bytes) are left out (large_values). The default is for older versions: it leaves out none.
+-- _inline: the long texts of a larger job (bytes) are left out (large_values).
 -- MOST_ROWS = 10000: the most jobs of one reply.
 CREATE FUNCTION list_jobs(
-  _name text, _list text, _start bigint, _end bigint, _asc boolean, _budget bigint DEFAULT 9007199254740991,
-  _used bigint DEFAULT 0, _inline int DEFAULT 2147483647, _group text DEFAULT NULL
+  _name text, _list text, _start bigint, _end bigint, _asc boolean, _budget bigint,
+  _used bigint, _inline int, _group text DEFAULT NULL
 ) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
@@ -132,7 +132,7 @@ $body$;
 -- Returns log rows of a job.
 -- Called by: inspect.ts.
 CREATE FUNCTION logs_of(
-  _name text, _job text, _start bigint, _end bigint, _asc boolean, _budget bigint DEFAULT 9007199254740991
+  _name text, _job text, _start bigint, _end bigint, _asc boolean, _budget bigint
 ) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$

@@ -2,7 +2,7 @@
 
 -- name: lock_of
 -- Returns the lock of a job.
--- Called by: locks_of, older versions.
+-- Called by: locks_of.
 -- States: 3 active.
 CREATE FUNCTION lock_of(_name text, _job text) RETURNS text LANGUAGE plpgsql
 -- include: settings

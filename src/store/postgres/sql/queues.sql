@@ -59,7 +59,7 @@ $body$;
 
 -- name: configure
 -- Changes the settings of a queue: QueueSettings, as JSON. A setting that is absent stays, and null removes one.
--- Called by: cap_queue, control.ts, limit_queue, pause.
+-- Called by: control.ts.
 CREATE FUNCTION configure(_name text, _settings jsonb) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
@@ -95,43 +95,9 @@ BEGIN
 END
 $body$;
 
--- name: pause
--- Pauses or resumes a queue.
--- Called by: older versions.
-CREATE FUNCTION pause(_name text, _paused boolean) RETURNS text LANGUAGE plpgsql
--- include: settings
-AS $body$
-BEGIN
-  RETURN configure(_name, jsonb_build_object('paused', _paused));
-END
-$body$;
-
--- name: cap_queue
--- Sets or removes the cap of a queue.
--- Called by: older versions.
-CREATE FUNCTION cap_queue(_name text, _most float8) RETURNS text LANGUAGE plpgsql
--- include: settings
-AS $body$
-BEGIN
-  RETURN configure(_name, jsonb_build_object('cap', CASE WHEN _most IS NOT NULL THEN jsonb_build_object('maxActive', _most) END));
-END
-$body$;
-
--- name: limit_queue
--- Blocks the claims of a queue for a while, or ends that.
--- Called by: older versions.
-CREATE FUNCTION limit_queue(_name text, _duration float8) RETURNS text LANGUAGE plpgsql
--- include: settings
-AS $body$
-BEGIN
-  RETURN configure(_name, jsonb_build_object('blockedMs', _duration));
-END
-$body$;
-
 -- name: limited_ms
--- Returns the ms until claims are possible again; 0 if they are. `_max`: the limit of the claim or, for a read from outside, the limit
--- that the workers use.
--- Called by: claim, status, take.
+-- Returns the ms until claims are possible again; 0 if they are. `_max`: the limit of the claim.
+-- Called by: claim, take.
 CREATE FUNCTION limited_ms(_row queues, _max double precision, _now bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $body$
 SELECT greatest(
   0, _row.limited_until - _now,
@@ -184,7 +150,7 @@ END
 $body$;
 
 -- name: status
--- Returns counts and settings of a queue. `limited` is for older versions, which read no window.
+-- Returns counts and settings of a queue.
 -- Called by: inspect.ts.
 CREATE FUNCTION status(_name text) RETURNS text LANGUAGE plpgsql
 -- include: settings
@@ -198,8 +164,7 @@ BEGIN
   IF NOT FOUND THEN RETURN NULL; END IF;
   SELECT * INTO _counts FROM counts_of(_row.queue);
   RETURN json_build_object(
-    'paused', _row.paused, 'counts', row_to_json(_counts), 'cap', _row.max_active, 'limited',
-    limited_ms(_row, _row.window_max, _now), 'blocked', greatest(0, _row.limited_until - _now), 'rate',
+    'paused', _row.paused, 'counts', row_to_json(_counts), 'cap', _row.max_active, 'blocked', greatest(0, _row.limited_until - _now), 'rate',
     CASE WHEN _row.rate_max IS NOT NULL THEN json_build_object('max', _row.rate_max, 'durationMs', _row.rate_ms) END, 'window',
     CASE WHEN _row.window_ends > _now THEN json_build_object('used', _row.window_used, 'endsInMs', _row.window_ends - _now) END
   );

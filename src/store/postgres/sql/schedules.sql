@@ -303,7 +303,7 @@ $body$;
 
 -- name: start_runs
 -- Makes the schedules of next jobs that were just claimed owing, except serial ones. Returns them, with the clock, in the place of a part
--- of a claim's reply that has no jobs: [null, [[job, schedule], …]]. Older versions read no jobs from it. Null: there are none.
+-- of a claim's reply that has no jobs: [null, [[job, schedule], …]]. Null: there are none.
 -- Called by: claim_plain, grant_by_id, grant_in_turn, grant_locks, settle_children, settle_groups, settle_plain.
 CREATE FUNCTION start_runs(_queue int, _jobs text[]) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE

@@ -1,39 +1,32 @@
 -- The schema.
 
--- name: schema/first
--- The tables of the first version.
--- queues: `head_…` is a place below which a list has no living row. A claim starts at the head instead of walking through dead rows: that
---   walk cost 2.7 ms more per claim after a million claims without a vacuum (0.36 s the first time).
---   The lists of prioritized and delayed jobs have no head, because a job may be put before it at any time: they depend on vacuum.
---   Counts and events lag behind: the changes since then are in `journal`.
--- jobs: the small columns that moves change come first, so that the server reads them without walking through a long payload.
---   ord      place within its state: waiting front to back (below 0 = put to the front), finished in the order of finishing
---   session, fence   the token of the current owner or, in a finished job, of the owner that finished it
---   ends_at  the lock's own expiry; if not `timed`, the lock lives as long as its session and at least until then
---   log_…    numbers of the first and of the next log row
---   Each list has its own stretch of a partial index. So a claim costs the same with ten waiting jobs and with a million, and a sweep
---   reads what died, not what is active. A query for one of these lists must ask for the order of its index. Otherwise the planner may
---   choose the primary key, which finds the same rows among all jobs of the queue, if its statistics are from a time when the queue was
---   small.
--- journal: one pending change per call that changed a queue: its changes to the counts, and its events. Writing one needs no lock on the
---   queue's row; `fold` applies them to queues and events (fold).
--- sessions: `presence` is the process, `vouched` the advisory lock that proves that the process lives; null while it has none. `attested`
---   numbers the statements of the process about `vouched`, so that a delayed statement does not undo a later one.
--- revocations: numbered when they are reported to their session, because only then no smaller number can still come.
--- Dead rows are many and young here, so vacuum starts early. Free space in the pages of jobs made no difference (fillfactor 40 to 100:
--- the same).
--- States: 1 waiting, 2 delayed, 3 active.
+-- name: schema/tables
+-- The tables of the first layout. Dead rows are many and young here, so vacuum starts early. Free space in the pages of jobs made no
+-- difference (fillfactor 40 to 100: the same).
+-- States: 0 keyed, 1 waiting, 2 delayed, 3 active.
+
+-- `revision` counts the migrations. `layout` is READABLE_SINCE of the process that ran the last one: processes of earlier versions compare it
+-- with their own number of migrations.
 CREATE TABLE holdfast_schema (
   single boolean PRIMARY KEY DEFAULT true CHECK (single),
-  version int NOT NULL,
+  layout int NOT NULL,
   pruned_at bigint NOT NULL DEFAULT 0,
   served_by timestamptz,
-  served_since bigint NOT NULL DEFAULT 0
+  served_since bigint NOT NULL DEFAULT 0,
+  revision int NOT NULL DEFAULT 0
 );
 
-CREATE SEQUENCE fences;
-CREATE SEQUENCE places INCREMENT BY 65536;
-
+-- Counts and events lag behind: the changes since then are in `journal`.
+-- head_…: a place below which a list has no living row. A claim starts at the head instead of walking through dead rows: that walk cost
+--   2.7 ms more per claim after a million claims without a vacuum (0.36 s the first time). The lists of prioritized and delayed jobs have
+--   no head, because a job may be put before it at any time: they depend on vacuum.
+-- journal_from: as in dead_ranges, for claims and settles, which read this row anyway. Reading another table cost them 2 to 4 % of the
+--   server's time.
+-- scheduled: the queue has or had schedules, or sends or gets messages. Without it, claims look neither for schedules that owe a job nor
+--   for messages. grouped: the queue has or had jobs of groups. Without it, claims do not look for groups.
+-- rate_max, rate_ms: the rate of the queue; null: none. metric_points: how many minutes of each kind are kept; null: the queue does not
+--   count. group_max, group_rate_max, group_rate_ms: the limits of each group that has none of its own. parents: the jobs in
+--   waiting-children.
 CREATE TABLE queues (
   queue int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text COLLATE "C" NOT NULL UNIQUE,
@@ -54,9 +47,34 @@ CREATE TABLE queues (
   delayed bigint NOT NULL DEFAULT 0,
   active bigint NOT NULL DEFAULT 0,
   completed bigint NOT NULL DEFAULT 0,
-  failed bigint NOT NULL DEFAULT 0
+  failed bigint NOT NULL DEFAULT 0,
+  max_active double precision,
+  journal_from bigint NOT NULL DEFAULT 0,
+  scheduled boolean NOT NULL DEFAULT false,
+  rate_max double precision,
+  rate_ms double precision,
+  metric_points int,
+  grouped boolean NOT NULL DEFAULT false,
+  group_max double precision,
+  group_rate_max double precision,
+  group_rate_ms double precision,
+  parents bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
+-- The small columns that moves change come first, so that the server reads them without walking through a long payload.
+-- ord: the place within its state: waiting front to back (below 0 = put to the front), finished in the order of finishing.
+-- session, fence: the token of the current owner or, in a finished job, of the owner that finished it.
+-- ends_at: the lock's own expiry; if not `timed`, the lock lives as long as its session and at least until then.
+-- log_…: the numbers of the first and of the next log row. lost_by: the owner that lost the job last, and how that was found, as JSON text.
+-- marks, extras: see marks.ts. lock_key: a waiting job of a group has the state -2 and the key of the group here, so that jobs_of_key finds
+--   the first job of each group. In all other states the key of the group is in the extras alone: jobs_taken must not apply to it.
+-- Each list has its own stretch of a partial index. So a claim costs the same with ten waiting jobs and with a million, and a sweep reads
+-- what died, not what is active. A query for one of these lists must ask for the order of its index. Otherwise the planner may choose the
+-- primary key, which finds the same rows among all jobs of the queue, if its statistics are from a time when the queue was small. Every
+-- write opens each index and evaluates its condition, about 10 µs per index: so all waiting jobs share one.
+-- jobs_taken enforces that at most one job of a key is active, even if other code is wrong.
+CREATE SEQUENCE fences;
+CREATE SEQUENCE places INCREMENT BY 65536;
 CREATE TABLE jobs (
   queue int NOT NULL,
   state smallint NOT NULL,
@@ -88,14 +106,24 @@ CREATE TABLE jobs (
   stacktrace text,
   progress text,
   returnvalue text,
+  lock_key text COLLATE "C",
+  lost_by text,
+  marks smallint NOT NULL DEFAULT 0,
+  extras text,
   PRIMARY KEY (queue, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX jobs_waiting ON jobs (queue, priority, ord) WHERE state = 1;
+CREATE INDEX jobs_waiting ON jobs (queue, state, priority, ord) WHERE state <= 1;
 CREATE INDEX jobs_delayed ON jobs (queue, due_at, ord) WHERE state = 2;
 CREATE INDEX jobs_active ON jobs (queue, session, fence) WHERE state = 3;
 CREATE INDEX jobs_finished ON jobs (queue, state, ord) WHERE state >= 4;
 CREATE INDEX jobs_ending ON jobs (queue, ends_at) WHERE ends_at IS NOT NULL;
+CREATE INDEX jobs_of_key ON jobs (queue, lock_key, priority, ord) WHERE lock_key IS NOT NULL AND state <= 0;
+CREATE UNIQUE INDEX jobs_taken ON jobs (queue, lock_key) WHERE lock_key IS NOT NULL AND state = 3;
 
+-- presence: the process. vouched: the advisory lock that proves that the process lives; null while it has none. attested: numbers the
+--   statements of the process about `vouched`, so that a delayed statement does not undo a later one.
+-- look_at: never after expires_at. A renewal does not change it, so a renewal changes no index: 25 to 30 µs less of the server's 170. Sweeps
+--   move it on (reap). Without any index, a sweep would take 4.5 ms to read 10,000 sessions.
 CREATE TABLE sessions (
   queue int NOT NULL,
   id text COLLATE "C" NOT NULL,
@@ -114,10 +142,18 @@ CREATE TABLE sessions (
   suspected boolean NOT NULL DEFAULT false,
   revoked bigint NOT NULL DEFAULT 0,
   reaped smallint NOT NULL DEFAULT 0,
+  instance text NOT NULL DEFAULT '',
+  slots double precision NOT NULL DEFAULT 1,
+  grace_ms double precision NOT NULL DEFAULT 2000,
+  look_at bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (queue, id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX sessions_expiring ON sessions (queue, expires_at) WHERE reaped < 2;
+CREATE INDEX sessions_vouched ON sessions (queue, vouched) WHERE reaped = 0 AND NOT suspected AND vouched IS NOT NULL;
+CREATE INDEX sessions_suspected ON sessions (queue) WHERE reaped = 0 AND suspected;
+CREATE INDEX sessions_looked_at ON sessions (queue, look_at) WHERE reaped < 2;
 
+-- Notices for the owners of locks. They are numbered when they are reported to their session, because only then no smaller number can
+-- still come. kind: see Notice in contract/sessions.ts.
 CREATE TABLE revocations (
   queue int NOT NULL,
   session text COLLATE "C" NOT NULL,
@@ -126,18 +162,23 @@ CREATE TABLE revocations (
   job text NOT NULL,
   fence bigint NOT NULL,
   reason text NOT NULL,
+  kind text NOT NULL DEFAULT 'revoked',
   PRIMARY KEY (queue, session, told_as)
 );
 
+-- look_at: when the row may be too old. A call never changes it, so a call changes no index (prune_callers).
 CREATE TABLE callers (
   queue int NOT NULL,
   id text COLLATE "C" NOT NULL,
   seq bigint NOT NULL,
   used_at bigint NOT NULL,
   reply text,
+  look_at bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (queue, id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+CREATE INDEX callers_looked_at ON callers (look_at);
 
+-- The log rows of jobs.
 CREATE TABLE logs (
   queue int NOT NULL,
   job text COLLATE "C" NOT NULL,
@@ -146,6 +187,10 @@ CREATE TABLE logs (
   PRIMARY KEY (queue, job, number)
 );
 
+-- One pending change per call that changed a queue: its changes to the counts, and its events. Writing one needs no lock on the queue's
+-- row; `fold` applies them to queues and events.
+-- minute, completions, failures: the jobs that a call finished, and the minute of that; null in a queue that does not count. So settles do
+--   not meet on one row: `fold` adds them up. parents: the change of the jobs in waiting-children; null: none.
 CREATE TABLE journal (
   queue int NOT NULL,
   number bigint GENERATED ALWAYS AS IDENTITY,
@@ -158,9 +203,15 @@ CREATE TABLE journal (
   finishes int NOT NULL DEFAULT 0,
   events int NOT NULL DEFAULT 0,
   body text,
+  minute int,
+  completions int,
+  failures int,
+  parents int,
   PRIMARY KEY (queue, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE journal ALTER COLUMN body SET STORAGE MAIN;
 
+-- The log of events, many in a row.
 CREATE TABLE events (
   queue int NOT NULL,
   first bigint NOT NULL,
@@ -168,21 +219,9 @@ CREATE TABLE events (
   body text NOT NULL,
   PRIMARY KEY (queue, first)
 ) WITH (autovacuum_vacuum_scale_factor = 0.2, autovacuum_vacuum_threshold = 2000);
-ALTER TABLE journal ALTER COLUMN body SET STORAGE MAIN;
 ALTER TABLE events ALTER COLUMN body SET STORAGE MAIN;
 
--- name: schema/keys-and-names
--- Lock keys and named locks.
--- jobs_taken enforces that at most one job of a key is active, even if other code is wrong.
--- freed_keys: keys that may have come free since the last claim checked them (first_of_keys).
--- named: the owner of each named lock; the row of a free name is never committed. lock_places: the lock waiters.
--- States: -1 behind, 0 keyed, 3 active.
-ALTER TABLE jobs ADD COLUMN lock_key text COLLATE "C";
-CREATE INDEX jobs_keyed ON jobs (queue, priority, ord) WHERE state = 0;
-CREATE INDEX jobs_behind ON jobs (queue, priority, ord) WHERE state = -1;
-CREATE INDEX jobs_of_key ON jobs (queue, lock_key, priority, ord) WHERE lock_key IS NOT NULL AND state <= 0;
-CREATE UNIQUE INDEX jobs_taken ON jobs (queue, lock_key) WHERE lock_key IS NOT NULL AND state = 3;
-
+-- Keys that may have come free since the last claim checked them (first_of_keys).
 CREATE TABLE freed_keys (
   queue int NOT NULL,
   number bigint GENERATED ALWAYS AS IDENTITY,
@@ -190,9 +229,7 @@ CREATE TABLE freed_keys (
   PRIMARY KEY (queue, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 
-ALTER TABLE queues ADD COLUMN max_active double precision;
-ALTER TABLE sessions ADD COLUMN instance text NOT NULL DEFAULT '', ADD COLUMN slots double precision NOT NULL DEFAULT 1;
-
+-- The owner of each named lock; the row of a free name is never committed.
 CREATE TABLE named (
   queue int NOT NULL,
   name text COLLATE "C" NOT NULL,
@@ -204,6 +241,7 @@ CREATE TABLE named (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX named_of_session ON named (queue, session, name);
 
+-- The waiters for named locks. A place is found by its token.
 CREATE TABLE lock_places (
   queue int NOT NULL,
   name text COLLATE "C" NOT NULL,
@@ -214,38 +252,11 @@ CREATE TABLE lock_places (
   PRIMARY KEY (queue, name, place)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX lock_places_of_session ON lock_places (queue, session, place);
+CREATE INDEX lock_places_by_token ON lock_places (queue, name, token);
 
--- name: schema/graces
--- The grace of suspected sessions.
--- Neither index has a column that a renewal changes, so a renewal still writes only one row.
-ALTER TABLE sessions ADD COLUMN grace_ms double precision NOT NULL DEFAULT 2000;
-CREATE INDEX sessions_vouched ON sessions (queue, vouched) WHERE reaped = 0 AND NOT suspected AND vouched IS NOT NULL;
-CREATE INDEX sessions_suspected ON sessions (queue) WHERE reaped = 0 AND suspected;
-
--- name: schema/fewer-indexes
--- Fewer indexes.
--- sessions.look_at: never after expires_at. A renewal does not change it, so a renewal changes no index: 25 to 30 µs less of the server's
---   170. Sweeps move it on (reap). Without any index, a sweep would take 4.5 ms to read 10,000 sessions.
--- jobs: one index instead of three for waiting jobs. Every write opens each index and evaluates its condition: about 10 µs per index.
--- The migration changes sessions before jobs, in the lock order of the verbs.
--- States: 1 waiting.
-DROP INDEX sessions_expiring;
-ALTER TABLE sessions ADD COLUMN look_at bigint NOT NULL DEFAULT 0;
-CREATE INDEX sessions_looked_at ON sessions (queue, look_at) WHERE reaped < 2;
-DROP INDEX jobs_waiting, jobs_keyed, jobs_behind;
-CREATE INDEX jobs_waiting ON jobs (queue, state, priority, ord) WHERE state <= 1;
-
--- name: schema/revisions
--- The number of migrations beside the version.
--- holdfast_schema: `revision` counts the migrations. `version` is READABLE_SINCE of the process that ran the last one: older processes
--- compare it with their own number of migrations.
-ALTER TABLE holdfast_schema ADD COLUMN revision int NOT NULL DEFAULT 0;
-
--- name: schema/dead-ranges
--- Ranges of lists without a living row.
--- dead_ranges: where lists of a queue have no living row (find_dead_ranges). A queue has a row only while skipping helps. `place`, `freed`
--- and `journal_number` are the last numbers drawn, at the time of writing, for places, freed keys and the journal. `journal_writers` are
--- the transactions that had written to the journal then, and had not ended.
+-- Where lists of a queue have no living row (find_dead_ranges). A queue has a row only while skipping helps. `place`, `freed` and
+-- `journal_number` are the last numbers drawn, at the time of writing, for places, freed keys and the journal. `journal_writers` are the
+-- transactions that had written to the journal then, and had not ended.
 CREATE TABLE dead_ranges (
   queue int PRIMARY KEY,
   priorities int[] NOT NULL,
@@ -259,28 +270,8 @@ CREATE TABLE dead_ranges (
   journal_writers text[] NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
--- name: schema/callers-by-age
--- The age of callers.
--- callers.look_at: when the row may be too old. A call never changes it, so a call changes no index (prune_callers).
-ALTER TABLE callers ADD COLUMN look_at bigint NOT NULL DEFAULT 0;
-CREATE INDEX callers_looked_at ON callers (look_at);
-
--- name: schema/losses
--- The owner that lost a job.
--- jobs.lost_by: the owner that lost the job last, and how that was found, as JSON text.
-ALTER TABLE jobs ADD COLUMN lost_by text;
-
--- name: schema/journal-from
--- Where the journal begins.
--- queues.journal_from: as in dead_ranges, for claims and settles, which read the row of the queue anyway. Reading another table cost them
--- 2 to 4 % of the server's time.
-ALTER TABLE queues ADD COLUMN journal_from bigint NOT NULL DEFAULT 0;
-
--- name: schema/marks
--- Marks and extras of jobs, and the entries of deduplication ids.
--- jobs.marks, jobs.extras: see marks.ts. dedup: the entries of deduplication ids. `job` owns the entry, `until` is its end, and `draft` a
---   job to add when the owner ends: its values, as JSON.
-ALTER TABLE jobs ADD COLUMN marks smallint NOT NULL DEFAULT 0, ADD COLUMN extras text;
+-- The entries of deduplication ids. `job` owns the entry, `until` is its end, and `draft` a job to add when the owner ends: its values, as
+-- JSON.
 CREATE TABLE dedup (
   queue int NOT NULL,
   id text COLLATE "C" NOT NULL,
@@ -291,11 +282,7 @@ CREATE TABLE dedup (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX dedup_until ON dedup (until) WHERE until IS NOT NULL;
 
--- name: schema/schedules
--- Schedules (contract/scheduling.ts).
--- schedules: `next_job` is the next job, `at` and `count` are those of its slot. A row with version 0 is never committed.
--- queues.scheduled: the queue has or had schedules. Without it, claims do not look for schedules that owe a job.
-ALTER TABLE queues ADD COLUMN scheduled boolean NOT NULL DEFAULT false;
+-- See contract/scheduling.ts. `next_job` is the next job, `at` and `count` are those of its slot. A row with version 0 is never committed.
 CREATE TABLE schedules (
   queue int NOT NULL,
   id text COLLATE "C" NOT NULL,
@@ -311,18 +298,8 @@ CREATE TABLE schedules (
 CREATE INDEX schedules_by_slot ON schedules (queue, at, id);
 CREATE INDEX schedules_owing ON schedules (queue, version) WHERE state = 'owing';
 
--- name: schema/rates
--- Rates of queues, and metrics.
--- queues.rate_max, rate_ms: the rate of the queue; null: none. An older process keeps to a rate that a newer one set, because both call the
---   functions of this schema. To the older process the queue looks blocked until the window ends, and it waits for as long as the reply
--- says. queues.metric_points: how many minutes of each kind are kept; null: the queue does not count. The settles of older processes count
--- too. journal.minute, completions, failures: the jobs that a call finished, and the minute of that; null in a queue that does not count.
--- So
---   settles do not meet on one row: `fold` adds them up.
--- metrics: the finished jobs of each minute since the epoch, if there were any. The row with minute -1 has all jobs before the kept points.
---   The first kept point has a row even if it is 0.
-ALTER TABLE queues ADD COLUMN rate_max double precision, ADD COLUMN rate_ms double precision, ADD COLUMN metric_points int;
-ALTER TABLE journal ADD COLUMN minute int, ADD COLUMN completions int, ADD COLUMN failures int;
+-- The finished jobs of each minute since the epoch, if there were any. The row with minute -1 has all jobs before the kept points. The
+-- first kept point has a row even if it is 0.
 CREATE TABLE metrics (
   queue int NOT NULL,
   kind text COLLATE "C" NOT NULL,
@@ -331,25 +308,11 @@ CREATE TABLE metrics (
   PRIMARY KEY (queue, kind, minute)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
--- name: schema/groups
--- Groups (contract/groups.ts).
--- queues.grouped: the queue has or had jobs of groups. Without it, claims do not look for groups. group_max, group_rate_max, group_rate_ms:
---   the limits of each group that has none of its own.
--- groups: `turn` is the number of the group in line; null: not in line. `place` is false while the group is paused or full. `rests_until`
--- is
---   the end of its block or of its used window. Both are as true as the row: a claim first applies the notes of the group. The row ''
---   stands for the jobs without a group: `turn` is their number, and `last_turn` that of the last turn of the queue.
---   Only a transaction that holds the lock of a group's row changes the row, or deletes notes of the group. Claims skip rows that other
---   transactions hold, so a claim goes on with the next group.
---   Rows of groups are made under an advisory lock (groups_lock).
--- group_notes: jobs of a group that left active (`freed`), or began to wait (`entered`), since the last claim applied them. So adds and
---   settles never wait for a lock of a group, and a user's transaction that adds jobs holds up no claim. A settle writes no notes for the
---   groups whose rows it could lock.
--- A waiting job of a group has the state -2 and the key of the group in lock_key, so that jobs_of_key finds the first job of each group. In
--- all other states the key is in the extras alone: the unique index of taken lock keys must not apply to it.
--- Older processes call the functions of this schema, so their claims keep to the turns and limits of groups too.
-ALTER TABLE queues ADD COLUMN grouped boolean NOT NULL DEFAULT false, ADD COLUMN group_max double precision,
-  ADD COLUMN group_rate_max double precision, ADD COLUMN group_rate_ms double precision;
+-- See contract/groups.ts. `turn` is the number of the group in line; null: not in line. `place` is false while the group is paused or full.
+-- `rests_until` is the end of its block or of its used window. Both are as true as the row: a claim first applies the notes of the group.
+-- The row '' stands for the jobs without a group: `turn` is their number, and `last_turn` that of the last turn of the queue.
+-- Only a transaction that holds the lock of a group's row changes the row, or deletes notes of the group. Claims skip rows that other
+-- transactions hold, so a claim goes on with the next group. Rows of groups are made under an advisory lock (groups_lock).
 CREATE TABLE groups (
   queue int NOT NULL,
   key text COLLATE "C" NOT NULL,
@@ -370,6 +333,9 @@ CREATE TABLE groups (
 CREATE INDEX groups_in_turn ON groups (queue, turn, key) WHERE turn IS NOT NULL AND place AND rests_until IS NULL;
 CREATE INDEX groups_resting ON groups (queue, rests_until) WHERE rests_until IS NOT NULL;
 
+-- Jobs of a group that left active (`freed`), or began to wait (`entered`), since the last claim applied them. So adds and settles never
+-- wait for a lock of a group, and a user's transaction that adds jobs holds up no claim. A settle writes no notes for the groups whose
+-- rows it could lock.
 CREATE TABLE group_notes (
   queue int NOT NULL,
   number bigint GENERATED ALWAYS AS IDENTITY,
@@ -380,19 +346,7 @@ CREATE TABLE group_notes (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX group_notes_of_key ON group_notes (queue, key);
 
--- name: schema/families
--- Families and dead letters (contract/families.ts).
--- queues.parents, journal.parents: the jobs in waiting-children; null in the journal: no change.
--- queues.scheduled is also set for queues that send or get messages. Without it, claims do not look for messages.
--- families: how many links of a parent are in each state. A row of its own, so that plain jobs stay as they are.
--- links: one row for each child of a parent. `since` is the number that was drawn when the link was made, and `sent` that of the last
--- message
---   that changed the link. Only a transaction that holds the lock of the parent's job changes its links or its row in families.
--- outbox: messages to jobs of any queue, which relay delivers. A message about a child draws its number while its transaction holds the
---   lock of the child's job, so the numbers of one child grow in the order of its commits.
-CREATE SEQUENCE messages;
-ALTER TABLE queues ADD COLUMN parents bigint NOT NULL DEFAULT 0;
-ALTER TABLE journal ADD COLUMN parents int;
+-- How many links of a parent are in each state (contract/families.ts). A row of its own, so that plain jobs stay as they are.
 CREATE TABLE families (
   queue int NOT NULL,
   parent text COLLATE "C" NOT NULL,
@@ -403,6 +357,8 @@ CREATE TABLE families (
   PRIMARY KEY (queue, parent)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
+-- One row for each child of a parent. `since` is the number that was drawn when the link was made, and `sent` that of the last message that
+-- changed the link. Only a transaction that holds the lock of the parent's job changes its links or its row in families.
 CREATE TABLE links (
   queue int NOT NULL,
   parent text COLLATE "C" NOT NULL,
@@ -416,6 +372,9 @@ CREATE TABLE links (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX links_pending ON links (queue, parent, child_queue, child) WHERE state = 'pending';
 
+-- Messages to jobs of any queue, which relay delivers. A message about a child draws its number while its transaction holds the lock of the
+-- child's job, so the numbers of one child grow in the order of its commits.
+CREATE SEQUENCE messages;
 CREATE TABLE outbox (
   queue int NOT NULL,
   number bigint NOT NULL DEFAULT nextval('messages'),
@@ -425,12 +384,9 @@ CREATE TABLE outbox (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX outbox_by_receiver ON outbox (to_queue, number);
 
--- name: schema/steps
--- Steps of jobs (contract/steps.ts), and notices of cancels.
--- steps: `ord` counts the steps of a job from 1, and `upto` is the bytes of its names and values up to this one. So the last row of a job
--- has both
---   sums. Only a transaction that holds the lock of the job changes its steps. The index has hashes, because names can be long.
--- revocations.kind: see Notice in contract/sessions.ts.
+-- The steps of jobs (contract/steps.ts). `ord` counts the steps of a job from 1, and `upto` is the bytes of its names and values up to this
+-- one. So the last row of a job has both sums. Only a transaction that holds the lock of the job changes its steps. The index has hashes,
+-- because names can be long.
 CREATE TABLE steps (
   queue int NOT NULL,
   job text COLLATE "C" NOT NULL,
@@ -441,11 +397,6 @@ CREATE TABLE steps (
   PRIMARY KEY (queue, job, ord)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX steps_by_name ON steps (queue, job, hashtextextended(name, 0));
-ALTER TABLE revocations ADD COLUMN kind text NOT NULL DEFAULT 'revoked';
-
--- name: schema/places-by-token
--- The place of a waiter is found by its token.
-CREATE INDEX lock_places_by_token ON lock_places (queue, name, token);
 
 -- name: schema/contents
 -- Returns whether a schema is ours ($1: the quoted name of our table holdfast_schema in it), and how many relations it has ($2: its name).

@@ -32,10 +32,10 @@ END
 $body$;
 
 -- name: renew
--- Renews several sessions. _kinds: see tell_revocations.
+-- Renews several sessions.
 -- Called by: session.ts.
 CREATE FUNCTION renew(
-  _names text[], _ids text[], _acked bigint[], _slots float8[], _kinds boolean DEFAULT false
+  _names text[], _ids text[], _acked bigint[], _slots float8[]
 ) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
@@ -55,7 +55,7 @@ BEGIN
     WHERE s.queue = _one.queue AND s.id = _one.id AND s.reaped + 0 = 0
     RETURNING s.queue, EXISTS (SELECT FROM revocations v WHERE v.queue = s.queue AND v.session = s.id) INTO _queue, _revoked;
     CONTINUE WHEN NOT FOUND;
-    _replies[_one.n] := CASE WHEN _revoked THEN tell_revocations(_queue, _one.id, _one.acked, _kinds) ELSE '[]' END;
+    _replies[_one.n] := CASE WHEN _revoked THEN tell_revocations(_queue, _one.id, _one.acked) ELSE '[]' END;
   END LOOP;
   RETURN '[' || array_to_string(_replies, ',') || ']';
 END
@@ -71,9 +71,9 @@ WHERE s.queue = (SELECT queue FROM queues WHERE name = :queue) AND s.id = :id AN
 RETURNING s.queue, EXISTS (SELECT FROM revocations v WHERE v.queue = s.queue AND v.session = s.id)
 
 -- name: renew_one
--- Renews one session where the fast path is not available. _kinds: see tell_revocations.
+-- Renews one session where the fast path is not available.
 -- Called by: session.ts.
-CREATE FUNCTION renew_one(_name text, _id text, _acked bigint, _slots float8, _kinds boolean DEFAULT false) RETURNS text LANGUAGE plpgsql
+CREATE FUNCTION renew_one(_name text, _id text, _acked bigint, _slots float8) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
 DECLARE
@@ -85,7 +85,7 @@ BEGIN
     slots = coalesce(_slots, s.slots)
   WHERE s.queue = (SELECT queue FROM queues WHERE name = _name) AND s.id = _id AND s.reaped + 0 = 0
   RETURNING s.queue, EXISTS (SELECT FROM revocations v WHERE v.queue = s.queue AND v.session = s.id) INTO _queue, _revoked;
-  IF _revoked THEN RETURN tell_revocations(_queue, _id, _acked, _kinds); END IF;
+  IF _revoked THEN RETURN tell_revocations(_queue, _id, _acked); END IF;
   RETURN CASE WHEN FOUND THEN '[]' ELSE 'null' END;
 END
 $body$;
@@ -193,14 +193,13 @@ $body$;
 
 -- name: tell_revocations
 -- Numbers revocations and other notices under the lock of the session. A notice that commits later gets a later number, so none is missed.
--- _kinds: the session knows the kinds of notices. An older version would take each for a revocation, so it gets no others.
 -- Called by: renew_one, renew.
-CREATE FUNCTION tell_revocations(_queue int, _session text, _acked bigint, _kinds boolean) RETURNS text LANGUAGE plpgsql AS $body$
+CREATE FUNCTION tell_revocations(_queue int, _session text, _acked bigint) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE
   _last bigint;
   _reply text;
 BEGIN
-  DELETE FROM revocations WHERE queue = _queue AND session = _session AND (number <= _acked OR NOT _kinds AND kind <> 'revoked');
+  DELETE FROM revocations WHERE queue = _queue AND session = _session AND number <= _acked;
   SELECT revoked INTO _last FROM sessions WHERE queue = _queue AND id = _session;
   WITH fresh AS MATERIALIZED (
     SELECT ctid AS at, row_number() OVER (ORDER BY told_as) AS nth FROM revocations

@@ -3,7 +3,7 @@
 -- name: settle
 -- Settles jobs, and claims the next ones in the same call.
 -- Called by: settle.ts, settle_children, settle_groups, settle_plain.
--- _inline: the long texts of a larger job (bytes) are left out (large_values). The default is for older versions: it leaves out none.
+-- _inline: the long texts of a larger job (bytes) are left out (large_values).
 -- _within: the call runs in a transaction of the user, which may stay open. So it holds no rows that calls for other jobs need, if it can:
 -- it leaves the row of the queue alone, and notes the places that come free in groups.
 -- WEIGH_EVERY = 524288: the bytes of the log are summed once in about this many bytes of new events: the sum takes 3 ms over 10,000 rows.
@@ -11,7 +11,7 @@ CREATE FUNCTION settle(
   _name text, _caller text, _seq bigint, _kinds text[], _ids text[], _owners text[], _fences bigint[],
   _texts text[], _stacks text[], _delays float8[], _lifos boolean[], _keep_counts float8[],
   _keep_ages float8[], _session text, _claim_seq bigint, _count int, _job_ids text[], _by text, _timed float8,
-  _max float8, _window float8, _inline int DEFAULT 2147483647, _within boolean DEFAULT false
+  _max float8, _window float8, _inline int, _within boolean DEFAULT false
 ) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
@@ -104,10 +104,10 @@ $body$;
 -- For one job the server takes 225 µs here and 335 µs in `settle` (without network and sync): calling a function from another one, and
 -- starting each statement, costs more than most statements do.
 -- Called by: settle.ts.
--- _inline: the long texts of a larger job (bytes) are left out (large_values). The default is for older versions: it leaves out none.
+-- _inline: the long texts of a larger job (bytes) are left out (large_values).
 CREATE FUNCTION settle_plain(
   _name text, _session text, _seq bigint, _ids text[], _fences bigint[], _texts text[], _count int, _by text,
-  _inline int DEFAULT 2147483647
+  _inline int
 ) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE
   -- include: fast-settle-variables

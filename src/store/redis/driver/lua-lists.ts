@@ -20,11 +20,11 @@ export const RUN_FIELDS = [
 
 /** The counters of a queue, in the order in which they are packed; `counters` in lua/queues.lua describes them. */
 const COUNTERS =
-  'tick front lastId active sides delays paused limitedUntil windowEnds windowUsed windowMax event firstEvent version armed jobsVersion jobsArmed keys cap locksVersion locksArmed largest eventBytes eventMark eventMarkBefore layout'.split(
+  'tick front lastId active sides delays paused limitedUntil windowEnds windowUsed windowMax event firstEvent version armed jobsVersion jobsArmed keys cap locksVersion locksArmed largest eventBytes eventMark eventMarkBefore level'.split(
     ' ',
   );
 
-/** Counters and settings that few queues have, in the order in which they are packed behind COUNTERS. A new one needs a new layout. */
+/** Counters and settings that few queues have, in the order in which they are packed behind COUNTERS. A new one needs a new level. */
 const SETTINGS =
   'rateMax rateMs points completedCount completedMinute completedCurrent completedFirst failedCount failedMinute failedCurrent failedFirst turns plainTurn groupActive groupMax groupMs recheck'.split(
     ' ',

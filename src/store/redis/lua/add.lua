@@ -27,15 +27,15 @@ local function enter(id, flags, text, place, marked)
   return format(ENTERED_RUN, letter, job.ord, job.delay, priority) .. digits(floor(now)) .. ',\0\0' .. tail
 end
 
--- Raises the layout of a queue with a marked job, as far as its marks need. Processes of versions that do not know them must not touch the
+-- Raises the level of a queue with a marked job, as far as its marks need. Processes of versions that do not know them must not touch the
 -- queue any more.
 local function raiseForMarks(extra)
-  if queue.layout < 2 then set('layout', 2) end
+  if queue.level < 2 then set('level', 2) end
   -- Parents, children, and jobs with a letter: see families.lua.
-  local marks = queue.layout < 6 and tonumber(match(extra, '^%d+'))
+  local marks = queue.level < 6 and tonumber(match(extra, '^%d+'))
   if not marks or marks < 64 and marks % 8 < 2 then return end
   settings = settings or { $each{settings # = 0} }
-  set('layout', 6)
+  set('level', 6)
 end
 
 -- Puts a new marked job into the queue and stores it at once: deduplication looks at the owner of an entry.

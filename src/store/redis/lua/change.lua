@@ -257,7 +257,7 @@ end
 
 local latest = ARGV[2] == '' and math.huge or now - ARGV[2]
 local from = tonumber(ARGV[4])
-local jobs, nextPosition = choose(ARGV[1], latest, tonumber(ARGV[3]), from, queue.layout > 2 and openSchedules().isNext)
+local jobs, nextPosition = choose(ARGV[1], latest, tonumber(ARGV[3]), from, queue.level > 2 and openSchedules().isNext)
 local ids, name = {}, ARGV[5]
 -- Remove the last job first: in the other order, each job with the same lock key would pass the turn to the next one.
 for i = #jobs, 1, -1 do
@@ -287,7 +287,7 @@ for i = 2, #ARGV do
     results[i - 1] = 'm'
   elseif job.state == 'a' then
     results[i - 1] = 'l'
-  elseif queue.layout > 2 and openSchedules().isNext(job) then
+  elseif queue.level > 2 and openSchedules().isNext(job) then
     results[i - 1] = 'n'
   else
     tell(1, 'V', job.id, STATES[job.state])
@@ -352,7 +352,7 @@ return concat(replies) .. sentTo()
 -- part: notices
 -- Notices for the owners of locks. The next renewal of a session returns them. Each session numbers its notices upwards.
 --   revoked:<session>     number NUL job id NUL fence NUL reason, by number
---   cancelled:<session>   the same for cancelled jobs. Processes of an older version do not read it, and run these jobs to their end
+--   cancelled:<session>   the same for cancelled jobs
 -- In s:<session>, `revoked` is the number of the last notice, and `acked` of the last one that the owner has processed.
 
 -- kind: revoked or cancelled. The jobs are active.

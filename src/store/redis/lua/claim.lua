@@ -190,9 +190,9 @@ local function pop(place, count, idAt, budget)
   return members, more
 end
 
--- Returns whether a group may be in line. Queues of layout 6 may never have had one.
+-- Returns whether a group may be in line. Queues of level 6 may never have had one.
 local function anyGroups()
-  return queue.layout > 4 and (queue.layout < 6 or groups ~= nil or call('EXISTS', key('ring'), key('aside')) > 0)
+  return queue.level > 4 and (queue.level < 6 or groups ~= nil or call('EXISTS', key('ring'), key('aside')) > 0)
 end
 
 -- Removes up to `count` jobs in claim order. Returns their ids, their runs, whether more jobs wait, and whether the budget was the limit.
@@ -288,7 +288,7 @@ end
 local function replyOf(head, ids, granted, extras, debts)
   if #ids == 0 then return { head } end
   local reply, anyExtra = { head, concat(granted, '\0'), jobTexts(ids, granted[2]) }, false
-  extras = extras or queue.layout > 1 and fetch(key('extra'), ids) or {}
+  extras = extras or queue.level > 1 and fetch(key('extra'), ids) or {}
   for i = 1, #extras do anyExtra = anyExtra or extras[i] end
   if queue.sides == 1 or anyExtra then
     for i, side in ipairs({ 'reason', 'stack', 'progress' }) do reply[3 + i] = queue.sides == 1 and fetch(key(side), ids) end
@@ -316,7 +316,7 @@ local function claim(request)
   local alive = session and session.expires > now
   local limits = (request.max or queue.limitedUntil > now or queue.windowEnds > now) and openSpecial()
   local ids, granted, waiting, cut, debts, debtCount, extras = {}, {}, nil, false, nil, 0, nil
-  local hasSchedules = queue.layout > 2 and call('EXISTS', key('schedules')) == 1
+  local hasSchedules = queue.level > 2 and call('EXISTS', key('schedules')) == 1
   if alive then
     if session.suspected then reassure(request.session) end
     local seq, last = tonumber(request.seq), session.calls[request.lane]
@@ -362,7 +362,7 @@ local function claim(request)
   local rest = queue.paused == 0 and anyGroups() and openGroups().nextRest()
   if rest and (nextInMs == -1 or ceil(rest - now) < nextInMs) then nextInMs = ceil(rest - now) end
   local head = (alive and '1,' or '0,') .. queue.paused .. ',' .. limited .. ',' .. nextInMs .. (waiting and ',0' or ',1')
-  local undone = hasSchedules and call('ZCARD', key('owing')) > debtCount or queue.layout > 5 and openFamily().isOwing()
+  local undone = hasSchedules and call('ZCARD', key('owing')) > debtCount or queue.level > 5 and openFamily().isOwing()
   if cut or undone then head = head .. (cut and ',1' or ',0') .. (undone and ',1' or '') end
   return replyOf(head, ids, granted, extras, debtCount > 0 and debts or nil)
 end

@@ -882,7 +882,7 @@ end
 if from ~= '' then takeOut() else takeGiven() end
 writeCounts()
 flushPlaces()
-if queue.layout > 5 and call('EXISTS', key('waiting-children')) == 0 then call('UNLINK', key('kin')) end
+if queue.level > 5 and call('EXISTS', key('waiting-children')) == 0 then call('UNLINK', key('kin')) end
 save()
 return { taken, more, receivers() }
 

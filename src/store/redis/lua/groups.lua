@@ -23,15 +23,15 @@ local function openGroups()
   -- Settings (see `counters` in queues.lua) of the queue: turns, the number of the last turn · plainTurn, the number of the jobs without a
   -- group · groupActive, groupMax, groupMs, the limits of all groups, 0 for none, the first two one more than the limit · recheck, the tick
   -- up to which groups aside have to be looked at again, because these limits have changed.
-  -- The first job of a group, or setting, raises the layout of the queue to 5: processes of versions that do not know groups must not touch
+  -- The first job of a group, or setting, raises the level of the queue to 5: processes of versions that do not know groups must not touch
   -- the queue then.
   local GROUP, LIMITS = '^(%d*),(%d*),(%a?)(.*)$', '^,(%d*),(%d*),(%d*),(%d*),(%d*),(%d*),(%d*)$'
   -- MOVED_AT_ONCE: the groups that one script looks at again. VISITED: the groups without room or jobs that one claim passes.
   local MOVED_AT_ONCE, VISITED = 200, 400
 
-  if queue.layout < 5 then
+  if queue.level < 5 then
     settings = settings or { $each{settings # = 0} }
-    set('layout', 5)
+    set('level', 5)
   end
 
   -- `get` reads the state of a group; `touch` lets `flush` put the group where it belongs, and the end of the script write it.
@@ -473,7 +473,7 @@ return { { settings.groupActive, settings.groupMax, settings.groupMs }, next, fo
 -- ARGV: `=` and the key after which to begin; '': at the first.
 -- Returns `=` and the key to continue after; '' at the end.
 
-if queue.layout < 5 then return '' end
+if queue.level < 5 then return '' end
 local BITE = 100
 openGroups()
 for _, name in ipairs({ 'turns', 'plainTurn' }) do settings[name] = 0 end

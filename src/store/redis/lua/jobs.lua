@@ -220,8 +220,8 @@ local function openMarking()
     local marks, fields = marking.read(job.id)
     fields.c = reason
     marking.write(job.id, marks + CANCELLED, fields)
-    -- In layout 5, the fast path of settles takes a marked job of a group for one without other marks.
-    raiseForMarks(queue.layout == 5 and digits(CANCELLED) or '0')
+    -- In level 5, the fast path of settles takes a marked job of a group for one without other marks.
+    raiseForMarks(queue.level == 5 and digits(CANCELLED) or '0')
     if job.marked then return end
     job.marked = true
     store({ job })

@@ -2,12 +2,12 @@
 
 -- part: keys
 -- Lock keys and groups in run texts.
-local function anyBehind() return (queue.keys == 1 or queue.layout > 4) and call('EXISTS', key('behind:wait'), key('behind:prio')) > 0 end
+local function anyBehind() return (queue.keys == 1 or queue.level > 4) and call('EXISTS', key('behind:wait'), key('behind:prio')) > 0 end
 
 -- Returns the lock key at the end of a run text, or nil; NUL and the key of the group for a job of a group. It uses `find` without a
 -- pattern, which is faster.
 local function keyIn(run)
-  if queue.keys == 0 and queue.layout < 5 then return nil end
+  if queue.keys == 0 and queue.level < 5 then return nil end
   local at = 0
   for _ = 1, 3 do
     at = string.find(run, '\0', at + 1, true)

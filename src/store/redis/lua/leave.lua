@@ -99,7 +99,7 @@ local function ended(job, how)
   local extra = call('HGET', key('extra'), job.id)
   local marks = tonumber(match(extra or '', '^%d+')) or 0
   if marks % (2 * CANCELLED) >= CANCELLED then extra, how.isCancelled = openMarking().clearCancel(job.id, extra), true end
-  if queue.layout > 5 then openFamily().ended(job.id, extra, how) end
+  if queue.level > 5 then openFamily().ended(job.id, extra, how) end
   if marks % (2 * UNIQUE) >= UNIQUE then release(job) end
   if marks % (2 * IS_NEXT) >= IS_NEXT then openSchedules().ended(job) end
 end
@@ -109,8 +109,8 @@ local SIDES = { 'reason', 'stack', 'progress', 'lost' }
 -- Deletes everything that belongs to jobs, and tells their families. The jobs have left their states before.
 local function erase(ids)
   if #ids == 0 then return end
-  local extras = queue.layout > 1 and fetch(key('extra'), ids) or {}
-  if queue.layout > 5 then openFamily().erased(ids, extras) end
+  local extras = queue.level > 1 and fetch(key('extra'), ids) or {}
+  if queue.level > 5 then openFamily().erased(ids, extras) end
   many('HDEL', key('run'), ids)
   many('HDEL', key('job'), ids)
   many('HDEL', key('value'), ids)
@@ -162,8 +162,7 @@ local function giveBack(jobs)
   toFront(back)
 end
 
--- LostBy of each stalled job, in the order of their events. It is the last record of the entry: readers of older versions, which do not
--- know this record, stop there and have read all events.
+-- LostBy of each stalled job, in the order of their events. It is the last record of the entry.
 local losses = {}
 local function tellLosses()
   if #losses > 0 then tell(0, 'I', '[' .. concat(losses, ',') .. ']') end
@@ -249,7 +248,7 @@ local function openFailing()
     local from, token = job.state, job.token
     leave(job)
     if from == 'd' then job.delay = '0' end
-    -- An active job uses the record of a failed run, which readers of older versions know. Without attempts, it stands for one event.
+    -- An active job uses the record of a failed run. Without attempts, it stands for one event.
     if from == 'a' then tell(2, 'F', job.id, reason, '') else tell(1, 'A', job.id, reason, STATES[from]) end
     failing.fail(job, reason, token, true)
   end
@@ -308,7 +307,7 @@ local function reopen(jobs, resetMade, resetStarted)
     -- A finished job owns its entry again, unless an entry counts.
     local id = jobs[i].marked and finished[jobs[i].id] and openEntries().idOf(jobs[i])
     if id and not entries.counting(id) then entries.set(id, jobs[i].id) end
-    if queue.layout > 5 and jobs[i].marked and finished[jobs[i].id] then openFamily().reopened(jobs[i].id) end
+    if queue.level > 5 and jobs[i].marked and finished[jobs[i].id] then openFamily().reopened(jobs[i].id) end
   end
   many('HDEL', key('value'), finished)
   many('HDEL', key('reason'), finished)

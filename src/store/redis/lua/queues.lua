@@ -25,7 +25,7 @@ local LONG_EXTRA = 8192
 -- Limits in bytes (see budget.ts): a reply, a value that is copied into an event, and half of the event log.
 local REPLY_BYTES, EVENT_VALUE_BYTES, EVENTS_SEGMENT = 4194304, 4096, 4194304
 -- Replaces a value in an event if the value is too large. It cannot be confused with a value, because no JSON text of Holdfast ends in
--- a space. Readers of older versions, which do not know it, see null.
+-- a space.
 local LARGE_VALUE = 'null '
 
 -- part: tools
@@ -74,37 +74,32 @@ end
 --   largest  upper bound in bytes for the text, stack trace and progress of each unfinished job. Claims measure jobs only if that many
 --            jobs of this size would exceed a reply
 --   eventBytes, eventMark, eventMarkBefore   see `save`
---   layout   version of the key layout of this queue. A script that knows only older layouts returns an error and changes nothing.
---            2 once the queue has had a marked job (see `entries` in deduplication.lua), 3 once it has had a schedule (see schedules.lua),
--- 4 once it
---            has had a rate or metrics, 5 once it has had a group (see groups.lua), 6 once it has had a family or a dead letter (see
---            families.lua)
--- The second list follows the counters in queues of layout 4 and higher. Other queues do not pay for it.
+--   level    what the queue has had, so that scripts need not look for what it never had: 2 a marked job (see `entries` in
+--            deduplication.lua), 3 a schedule (see schedules.lua), 4 a rate or metrics, 5 a group (see groups.lua), 6 a family or a dead
+--            letter (see families.lua). A script that knows only lower levels returns an error and changes nothing: a later release that
+--            stores something else raises it.
+-- The second list follows the counters in queues of level 4 and higher. Other queues do not pay for it.
 --   rateMax, rateMs   one more than `max` of the rate, 0 without a rate; its duration in ms
 --   points            one more than the whole minutes that are kept for metrics; 0 if the queue does not count
 --   completedCount, completedMinute, completedCurrent, completedFirst, and the same for failed jobs: see `minutes` in metrics.lua
 --   turns, plainTurn, groupActive, groupMax, groupMs, recheck   see groups.lua
 -- The counters are packed numbers in one text. As fields of a hash, each would become a string, and making strings is most of the cost
 -- of short scripts.
-local PACKED, SETTINGS, LAYOUT = '<$packing{counters}', '<$packing{settings}', 6
+local PACKED, SETTINGS, HIGHEST = '<$packing{counters}', '<$packing{settings}', 6
 local packed = call('GET', base .. ':meta') or ''
 local size = 8 * (#PACKED - 1)
-local lacks = size - #packed
--- An older version, which had fewer counters, wrote a shorter text: the missing counters are 0.
-if lacks > 0 then packed = packed .. ('\0'):rep(lacks) end
+if packed == '' then packed = ('\0'):rep(size) end
 local $each{counters #} = struct.unpack(PACKED, packed)
-if layout > LAYOUT then
-  return { err = 'HOLDFAST NEWER The keys of the queue have layout ' .. layout .. ', and this version of Holdfast knows ' .. LAYOUT .. '.' }
+if level > HIGHEST then
+  return { err = 'HOLDFAST NEWER The keys of the queue have level ' .. level .. ', and this Holdfast knows levels up to ' .. HIGHEST .. '.' }
 end
-if layout == 0 then layout = 1 end
+if level == 0 then level = 1 end
 local $each{settings #}
-if layout > 3 then
+if level > 3 then
   local short = size + 8 * (#SETTINGS - 1) - #packed
   if short > 0 then packed = packed .. ('\0'):rep(short) end
   $each{settings #} = struct.unpack(SETTINGS, packed, size + 1)
 end
--- An older version wrote the counters, and did not measure the jobs that it added: their size is unknown.
-if lacks > 0 and lacks < size then largest = math.huge end
 
 -- part: queue
 -- The counters of the queue and the events of the script. `set` changes a counter, `tell` records an event, and one `save` at the end of
@@ -121,7 +116,7 @@ local queue = {
   $each{counters # = #},
 }
 -- The second list of `counters`; nil if the queue has none of them.
-local settings = layout > 3 and { $each{settings # = #} } or nil
+local settings = level > 3 and { $each{settings # = #} } or nil
 
 local function set(name, value)
   queue[name] = value
@@ -250,7 +245,7 @@ local paused, blockedMs, maxActive, rateMax, rateMs, points = tonumber(ARGV[1]),
 local function change(fields)
   settings = settings or { $each{settings # = 0} }
   for name, value in pairs(fields) do settings[name] = value end
-  set('layout', math.max(queue.layout, 4))
+  set('level', math.max(queue.level, 4))
 end
 
 if paused and queue.paused ~= paused then
@@ -337,7 +332,7 @@ local function forgetSchedules()
   return #ids > BITE
 end
 
-if ARGV[2] == '1' and queue.layout > 2 and forgetSchedules() then
+if ARGV[2] == '1' and queue.level > 2 and forgetSchedules() then
   save()
   return -1
 end
@@ -360,12 +355,11 @@ if ARGV[2] == '1' then
   call('UNLINK', key('dedup'), key('dedupEnds'), key('minutes:completed'), key('minutes:failed'))
   -- The limits of all groups stay while a session is open.
   local limits = settings and call('EXISTS', key('sessions')) == 1 and settings.groupActive + settings.groupMax > 0 and settings
-  -- Without groups and marked jobs, processes of older versions may use the queue again.
   local hasMessages = call('EXISTS', key('outbox'), key('waiting-children')) > 0
   local hasGroups = limits or call('EXISTS', key('groups')) == 1
   settings = (hasMessages or hasGroups) and { $each{settings # = 0} } or nil
   for _, name in ipairs(limits and { 'groupActive', 'groupMax', 'groupMs' } or {}) do settings[name] = limits[name] end
-  set('layout', hasMessages and 6 or hasGroups and 5 or call('EXISTS', key('extra')) == 0 and 1 or 2)
+  set('level', hasMessages and 6 or hasGroups and 5 or call('EXISTS', key('extra')) == 0 and 1 or 2)
   call('UNLINK', key('kin'), key('own-name'))
   -- A message that was applied may still arrive once more.
   call('PEXPIRE', key('inbox'), ADD_REMEMBERED_MS)
@@ -409,7 +403,7 @@ for _, number in ipairs({
 }) do
   numbers[#numbers + 1] = number
 end
-numbers[#numbers + 1] = queue.layout > 5 and call('ZCARD', key('waiting-children')) or 0
+numbers[#numbers + 1] = queue.level > 5 and call('ZCARD', key('waiting-children')) or 0
 
 local priorities, owners, metrics = {}, {}, {}
 for i = 1, asked do

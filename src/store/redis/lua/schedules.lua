@@ -16,7 +16,7 @@ local function openSchedules()
   --   scheduleVersion  the highest version of deleted schedules, for as long as a late call may name it
   -- The bit `next` (IS_NEXT) is in the marks of the next job, and the id of the schedule in its extras (see `entries` in
   -- deduplication.lua).
-  -- The first schedule of a queue raises its layout to 3.
+  -- The first schedule of a queue raises its level to 3.
   local CHECKED_AFTER_MS = 60000
 
   function schedules.get(id)
@@ -41,7 +41,7 @@ local function openSchedules()
     else
       call('ZREM', key('scheduleChecks'), one.id)
     end
-    if queue.layout < 3 then set('layout', 3) end
+    if queue.level < 3 then set('level', 3) end
   end
 
   -- Returns the version of a new schedule: epoch ms, but above the versions of deleted schedules, also if the clock was set back.

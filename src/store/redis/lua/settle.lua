@@ -24,14 +24,14 @@ if ARGV[4] == '1' and ARGV[10] == '' and (ARGV[1] == '' and ARGV[11] == '0' or s
     if size > 1000 or most > 1000 or most == 0 then break end
     if paused ~= 0 or keys ~= 0 or cap ~= 0 or limitedUntil > now or windowEnds > now then break end
     -- With the first completed job of a minute, metrics write the minute before.
-    if layout > 3 and (rateMax > 0 or points > 0 and size > 0 and completedMinute ~= floor(now / 60000)) then break end
-    if layout > 4 then
+    if level > 3 and (rateMax > 0 or points > 0 and size > 0 and completedMinute ~= floor(now / 60000)) then break end
+    if level > 4 then
       -- Most queues have none of these keys. The reply has to say that a schedule is owing, or that messages wait.
       local resting, owing, outbox = base .. ':resting', base .. ':owing', base .. ':outbox'
       local found = call('EXISTS', base .. ':groups', base .. ':ring', base .. ':aside', resting, owing, outbox)
       grouped = found > 0
       if grouped and (call('EXISTS', resting, owing, outbox) > 0 or recheck > 0 or groupMax > 0 or size > 200 or most > 200) then break end
-    elseif layout > 2 and call('EXISTS', base .. ':owing') == 1 then
+    elseif level > 2 and call('EXISTS', base .. ':owing') == 1 then
       break
     end
     due = delays ~= 0 and tonumber(call('ZRANGE', base .. ':delayed', 0, 0, 'WITHSCORES')[2])
@@ -77,7 +77,7 @@ if fits and size > 0 then
     if not fits then break end
     local head = text:sub(1, markAt)
     if head ~= lastHead then
-      isMarked = layout > 4 and head:byte() == 65
+      isMarked = level > 4 and head:byte() == 65
       local ends, made, rest = match(isMarked and 'a' .. head:sub(2) or head, HELD)
       fits = ends == ''
       if not fits then break end
@@ -124,13 +124,13 @@ if fits and children then
   local byName, lastExtra, parents, targets = {}, nil, nil, nil
   ends = {}
   for at = 17 + 3 * size, #ARGV, 2 do
-    -- The layout is the last counter. A queue of a newer layout, or one that was forgotten, is left to `deliver` in families.lua.
-    local itsLayout = ARGV[at + 1] == base and layout
-    if not itsLayout then
+    -- The level is the last counter. A queue of a newer level, or one that was forgotten, is left to `deliver` in families.lua.
+    local itsLevel = ARGV[at + 1] == base and level
+    if not itsLevel then
       local text = call('GETRANGE', ARGV[at + 1] .. ':meta', 8 * #PACKED - 16, 8 * #PACKED - 9)
-      itsLayout = #text == 8 and struct.unpack('<d', text)
+      itsLevel = #text == 8 and struct.unpack('<d', text)
     end
-    isNear[ARGV[at]] = itsLayout == LAYOUT and ARGV[at + 1]
+    isNear[ARGV[at]] = itsLevel == HIGHEST and ARGV[at + 1]
   end
   for i = 1, size do
     local extra = children[i] and extras[i]
@@ -292,8 +292,8 @@ if fits and grouped then
       fits = fits and (not owners[i] or extras[i] and extras[i]:sub(1, 2) == '1,')
     end
   end
-  -- The end of a job matters to an entry or a schedule only if there is one, and to parents only in layouts that have them.
-  if size > 0 and (layout > 5 or call('EXISTS', base .. ':dedup', base .. ':schedules') > 0) then
+  -- The end of a job matters to an entry or a schedule only if there is one, and to parents only in levels that have them.
+  if size > 0 and (level > 5 or call('EXISTS', base .. ':dedup', base .. ':schedules') > 0) then
     local marked = call('HMGET', base .. ':extra', unpack(settled))
     for i = 1, size do fits = fits and (not leaving[i] or marked[i] and marked[i]:sub(1, 2) == '1,') end
   end
@@ -322,7 +322,7 @@ if fits and claims > 0 then
         beforeOfGroup = 'A' .. start:sub(2) .. numbersOfGroup .. '\0' .. owner
       end
     elseif text ~= lastText then
-      local isMarked = layout > 5 and text and text:byte() == 87
+      local isMarked = level > 5 and text and text:byte() == 87
       local made, started, rest = match(isMarked and 'w' .. text:sub(2) or text or '', WAITS)
       if not made then
         fits = false
@@ -416,7 +416,7 @@ if fits then
   if size == 0 then call('HSET', own, 'seq' .. lane, seq)
   else call('HSET', own, 'seq' .. lane, seq, 'callSeq' .. lane, seq, 'results' .. lane, results) end
 
-  if layout > 3 and points > 0 then completedCount, completedCurrent = completedCount + size, completedCurrent + size end
+  if level > 3 and points > 0 then completedCount, completedCurrent = completedCount + size, completedCurrent + size end
   events, delays = size + claims, due and 1 or 0
   if events > 0 then tick, active = place + events - 1, active - size + claims end
   if size > 0 and active == 0 and not waiting then
@@ -501,7 +501,7 @@ if reply then
     end
   end
   local counts = struct.pack(PACKED, $each{counters #})
-  if layout > 3 then counts = counts .. struct.pack(SETTINGS, $each{settings #}) end
+  if level > 3 then counts = counts .. struct.pack(SETTINGS, $each{settings #}) end
   call('SET', base .. ':meta', counts)
   return reply
 end
@@ -546,7 +546,7 @@ local function finish(series, id, at, made)
   local kind, text = series.kind, ARGV[at + 2]
   if settings then openMetrics().count(STATES[kind], 1) end
   if kind == 'f' then
-    -- If attempts are left, the second event (retries-exhausted) is not emitted. Its number stays unused, because older readers count it.
+    -- If attempts are left, the second event (retries-exhausted) is not emitted. Its number stays unused.
     tell(2, 'F', id, text, series.early and '' or made)
   else
     tell(1, 'C', id, series.keep == '0' and lastValue(id, text) or eventValue(text))
@@ -616,7 +616,7 @@ end
 local function refusalOf(kind, job, at)
   if kind == 's' then return openMarking().recordDelay(job, ARGV[at + 3], ARGV[at + 4], match(ARGV[at + 5], '^=(.*)$')) end
   local child = ARGV[at + 2]
-  if kind ~= 'k' and (kind ~= 'c' or not job.marked or queue.layout < 6) then return nil end
+  if kind ~= 'k' and (kind ~= 'c' or not job.marked or queue.level < 6) then return nil end
   return openFamily().refusal(job.id, kind, kind == 'k' and child ~= '' and child or nil)
 end
 
@@ -644,7 +644,7 @@ local function settleOne(series, id, text, at)
       end
     end
     if lastEnds then
-      local refusal = marked and kind == 'c' and queue.layout > 5 and openFamily().refusal(id, kind)
+      local refusal = marked and kind == 'c' and queue.level > 5 and openFamily().refusal(id, kind)
       if refusal then return refusal end
       free(id, series.session, lastEnds, tonumber(fence))
       freeKeyIn(text)

@@ -18,9 +18,9 @@ local limit, CHECK_EVERY_MS = math.min(tonumber(ARGV[1]), 100), 10000
 local expired = call('ZRANGEBYSCORE', key('sessions'), '-inf', now, 'LIMIT', 0, limit)
 for i = 1, #expired do endSession(expired[i], 1) end
 
-if queue.layout > 1 then openEntries().sweep(limit) end
-if queue.layout > 2 then openSchedules().check(limit) end
-if queue.layout > 4 then openGroups().sweep(limit) end
+if queue.level > 1 then openEntries().sweep(limit) end
+if queue.level > 2 then openSchedules().check(limit) end
+if queue.level > 4 then openGroups().sweep(limit) end
 
 local dead, left = {}, limit
 local reaped = call('ZRANGE', key('reaped'), 0, limit - 1)
@@ -64,6 +64,6 @@ tellLosses()
 save()
 local ended = call('ZCOUNT', key('sessions'), '-inf', now) + call('ZCOUNT', key('ends'), '-inf', now)
 local more = ended + call('ZCARD', key('reaped'))
-if queue.layout < 6 then return { stalled, failed, more > 0 and 1 or 0, lostBy } end
+if queue.level < 6 then return { stalled, failed, more > 0 and 1 or 0, lostBy } end
 local checks = call('EXISTS', key('waiting-children')) == 1 and call('SET', key('checking'), 1, 'NX', 'PX', CHECK_EVERY_MS)
 return { stalled, failed, more > 0 and 1 or 0, lostBy, receivers() or {}, checks and 1 or 0 }

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { HoldfastError } from '../../../errors.js';
-import { APPLICATION_ID, foreign } from '../state/schema.js';
+import { refusalOf } from '../state/schema.js';
 
 const MAGIC = 'SQLite format 3\0';
 const HEADER_BYTES = 100;
@@ -26,8 +26,9 @@ export function inspectFile(file: string): void {
   const isThere = fs.existsSync(file);
   const header = isThere && !isOpenHere(file) ? readHeader(file) : undefined;
   if (header !== undefined && header.length > 0) {
-    const ours = header.toString('latin1', 0, MAGIC.length) === MAGIC && readApplicationId(header) === APPLICATION_ID;
-    if (!ours) throw foreign(file);
+    const isDatabase = header.toString('latin1', 0, MAGIC.length) === MAGIC;
+    const refusal = refusalOf(file, isDatabase ? readApplicationId(header) : undefined);
+    if (refusal !== undefined) throw refusal;
   }
   // SQLite creates two files beside the database, so the folder must be writable too.
   if (!writable(folder) || (isThere && !writable(file))) {

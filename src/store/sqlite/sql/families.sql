@@ -63,8 +63,7 @@ UPDATE links SET status = :to, text = :text WHERE
 AND status = 0
 
 -- name: find-family
--- Returns the numbers of a parent's links, if the job is a parent (MARK.parent = 4). A process of an older version may have removed the
--- parent without its links.
+-- Returns the numbers of a parent's links, if the job is a parent (MARK.parent = 4).
 SELECT pending, processed, failed, ignored FROM families WHERE queue = :queue AND id = :parent
   AND EXISTS (SELECT 1 FROM jobs WHERE jobs.queue = families.queue AND jobs.id = families.id AND marks & 4 <> 0)
 
@@ -91,16 +90,6 @@ SELECT childQueue, child, status, text
 -- Changes the state of a link.
 UPDATE links SET status = :to, text = :text WHERE
 -- include: this-link
-
--- name: lost-links
--- Walks through open links of a queue, from one on: the status of the link, the state of the child (null if the child is gone), and the
--- extras of a failed child.
--- States: 5 failed.
-SELECT parent, status, childQueue, child, jobs.state, CASE jobs.state WHEN 5 THEN jobs.extras END FROM links
-LEFT JOIN queues ON queues.name = links.childQueue
-LEFT JOIN jobs ON jobs.queue = queues.queue AND jobs.id = links.child
-WHERE links.queue = :queue AND status <> 1 AND (parent, status, childQueue, child) > (:parent, :status, :childQueue, :child)
-ORDER BY parent, status, childQueue, child LIMIT :count + 0
 
 -- part: links-of-states
 -- Links of a parent behind a child, in some states (a JSON list of numbers).

@@ -122,32 +122,6 @@ SELECT 1 FROM groups WHERE queue = :queue AND place = 0 AND max(limitedUntil, wi
 DELETE FROM groups WHERE queue = :queue AND key IN (SELECT key FROM groups
   WHERE queue = :queue AND place = 0 AND max(limitedUntil, windowEnds) <= :now LIMIT :count + 0)
 
--- name: lost-groups
--- Walks through the keys of groups that have jobs, from one key on: whether the group may be lost (lost-groups.ts), and whether a job of
--- it waits. A full group (place 3) may have a place again.
--- States: 0 behind.
-WITH RECURSIVE found (lane) AS (
-  SELECT min(
--- include: key
-  ) FROM jobs WHERE queue = :queue AND
--- include: key
-  > x'ff' || :after
-  UNION ALL
-  SELECT (SELECT min(
--- include: key
-  ) FROM jobs WHERE queue = :queue AND
--- include: key
-  > lane) FROM found WHERE lane IS NOT NULL LIMIT :count + 0
-), keyed (key, place, waits) AS (
-  SELECT CAST(substr(CAST(lane AS BLOB), 2) AS TEXT),
-    (SELECT place FROM groups WHERE groups.queue = :queue AND groups.key = CAST(substr(CAST(lane AS BLOB), 2) AS TEXT)),
-    EXISTS (SELECT 1 FROM jobs WHERE queue = :queue AND
--- include: key
-    = lane AND state = 0)
-  FROM found WHERE lane IS NOT NULL
-)
-SELECT key, coalesce(place, 0) = 3 OR coalesce(place, 0) NOT IN (1, 2) AND waits, waits FROM keyed
-
 -- name: next-of-group
 -- Returns the first jobs of a group in one state behind a place.
 SELECT
@@ -193,8 +167,7 @@ SELECT 1 FROM jobs WHERE jobs.queue = groups.queue AND
 , ord
 
 -- part: of-group
--- Jobs of a group in one state. Their key begins with a byte that no text has, so it is no lock key of a user. An older version cannot
--- pass this byte on, so it finds no first job of the key, and claims no job of a group.
+-- Jobs of a group in one state. Their key begins with a byte that no text has, so it is no lock key of a user.
 FROM jobs WHERE jobs.queue = :queue AND
 -- include: key
 = x'ff' || :group AND state = :state

@@ -6,14 +6,14 @@ INSERT INTO queues (name) VALUES (:name)
 
 -- name: read-queue
 -- Reads the row of a queue: its number, COLUMNS of queue-state.ts, and its rules.
-SELECT queue, version, touchedAt, paused, maxActive, keyed, limitedUntil, windowEnds, windowUsed, windowMax, lastId, front, back,
+SELECT queue, version, touchedAt, paused, maxActive, keyed, limitedUntil, windowEnds, windowUsed, lastId, front, back,
   fence, firstEvent, lastEvent, waiting, prioritized, delayed, active, completed, failed, scheduled, parents, rules
 FROM queues WHERE name = :name
 
 -- name: save-queue
 -- Writes the row of a queue.
 UPDATE queues SET version = :version, touchedAt = :touchedAt, paused = :paused, maxActive = :maxActive, keyed = :keyed,
-  limitedUntil = :limitedUntil, windowEnds = :windowEnds, windowUsed = :windowUsed, windowMax = :windowMax,
+  limitedUntil = :limitedUntil, windowEnds = :windowEnds, windowUsed = :windowUsed,
   lastId = :lastId, front = :front, back = :back, fence = :fence, firstEvent = :firstEvent, lastEvent = :lastEvent,
   waiting = :waiting, prioritized = :prioritized, delayed = :delayed, active = :active, completed = :completed,
   failed = :failed, scheduled = :scheduled, parents = :parents

@@ -61,7 +61,7 @@ export class Entering {
 
   #enterGroup(queue: QueueState, group: string, waits: boolean): void {
     this.#groups.begin(queue);
-    // Claims then check for claimable jobs before they take the write lock, also those of an older version.
+    // Claims then check for claimable jobs before they take the write lock.
     queue.keyed = 1;
     if (waits) queue.touchGroup(group, true);
   }

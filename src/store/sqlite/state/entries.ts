@@ -44,7 +44,7 @@ export class Entries {
 
   /**
    * Returns the entry of a deduplication id if it counts. An entry without an end does not count when its owner is gone or has
-   * finished: an older version may have finished the owner and left the entry.
+   * finished.
    */
   counting(queue: QueueState, id: string, now: number): Entry | undefined {
     const row = this.#find.get(queue.queue, id);

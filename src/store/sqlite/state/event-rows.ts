@@ -30,7 +30,7 @@ const TRIM_EVERY_BYTES = 1024 * 1024;
 const ROW_BYTES = 1024 * 1024;
 /** If a row has at most this many bytes per event, its events have no long values. */
 const LIGHT_BYTES = 2 * SHORT_VALUE_BYTES;
-/** Bytes that one trim may delete, because an earlier version may have left a log of any size. */
+/** Bytes that one trim may delete: the transaction must stay short. */
 const TRIMMED_BYTES_AT_ONCE = 16 * 1024 * 1024;
 
 /** The part of a queue's row that its log needs. */
@@ -82,8 +82,8 @@ export class EventRows {
   }
 
   /**
-   * Trims the log by bytes: first the long values of old events, then old events. The file stores no byte count, because earlier
-   * versions would not maintain it. So each process measures the log after TRIM_EVERY_BYTES of its own.
+   * Trims the log by bytes: first the long values of old events, then old events. The file stores no byte count, which
+   * each commit would have to write. So each process measures the log after TRIM_EVERY_BYTES of its own.
    */
   #trimBytes(state: Logged, written: number): void {
     const { queue } = state;

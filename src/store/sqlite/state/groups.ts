@@ -1,6 +1,6 @@
 // The groups of a queue and their line (table `groups`). The rule of turns is in contract/groups.ts; turns.ts takes the turns of a claim.
 // The jobs of a group wait in state behind, which claims in order never read. Active jobs are counted when their number is needed: an
-// index has them, and no process of an older version can leave a wrong number behind.
+// index has them, so no number can be wrong.
 // A verb calls `QueueState.touchGroup` when a job of a group has begun to wait or has left active. `arrange` puts the touched groups in
 // their places, before the next claim and before the commit.
 // New limits for all groups are written to the queue alone, because a queue may have many groups. Claims check the limits of each group

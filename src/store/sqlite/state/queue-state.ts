@@ -38,8 +38,6 @@ export class QueueState implements Grouped {
   limitedUntil = 0;
   windowEnds = 0;
   windowUsed = 0;
-  /** The limit that a claim last used, for the status that older versions read. */
-  windowMax = 0;
   rules = NO_RULES;
   /** Jobs that have finished and that `metrics` does not count yet. Always 0 in a queue without metrics. */
   readonly finishes: Record<FinishedState, number> = { completed: 0, failed: 0 };
@@ -124,7 +122,6 @@ const COLUMNS = [
   'limitedUntil',
   'windowEnds',
   'windowUsed',
-  'windowMax',
   'lastId',
   'front',
   'back',

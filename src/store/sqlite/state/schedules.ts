@@ -111,7 +111,7 @@ export class Schedules {
     return this.#lostOf(queue, 1).length > 0;
   }
 
-  /** Makes schedules owing whose next job an older version took as an ordinary one. Returns how many. */
+  /** Makes schedules owing whose slot has passed long ago and whose next job is gone or has ended. Returns how many. */
   oweLost(queue: QueueState, limit: number): number {
     const lost = this.#lostOf(queue, limit);
     for (const [id, nextJob] of lost) this.#oweFor(queue, id, nextJob, true);

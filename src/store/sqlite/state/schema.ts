@@ -1,11 +1,13 @@
-// The tables, as a list of migrations in sql/schema/. The version of a file is its `user_version`; its `application_id` marks it as a Holdfast
+// The tables, as a list of migrations in sql/schema.sql. The version of a file is its `user_version`; its `application_id` marks it as a Holdfast
 // file.
 import { HoldfastError } from '../../../errors.js';
 import type { Database } from '../driver/load.js';
 import { sql, sqlOf } from '../driver/sql.js';
 
-/** "Hfst" */
-export const APPLICATION_ID = 0x48667374;
+/** "HfDb" */
+export const APPLICATION_ID = 0x48664462;
+/** The mark of builds from before 0.1.0, whose layouts no version migrates. */
+const UNRELEASED_ID = 0x48667374;
 
 /**
  * The numbers in `jobs.state`. Partial indexes contain these numbers. `behind`: waiting, but not the first job of its lock key
@@ -13,62 +15,48 @@ export const APPLICATION_ID = 0x48667374;
  */
 export const STATE = { behind: 0, waiting: 1, delayed: 2, active: 3, completed: 4, failed: 5, 'waiting-children': 6 } as const;
 
-/** Files of sql/schema/. A released migration never changes: append the next one. */
-const MIGRATIONS = ['1-first', '2-keys-and-names', '3-graces'] as const;
+/** The first is the layout of 0.1.0. A released migration never changes: append the next one. */
+const MIGRATIONS = ['schema/1-tables'] as const;
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /**
- * Columns and tables that were added without a new version, so that older processes can work beside newer ones. Each column is
- * nullable or has a default, and the migration finds it by its name. It finds a table by the last thing that the table's file makes: the table or its index.
+ * What a release adds without a new version, so that processes of earlier releases can work beside it: a column, which is nullable or has a
+ * default, or a table, by the last thing that its text makes (the table or its index). The migration finds out what is missing.
  */
-const ADDED_COLUMNS = [
-  ['jobs', 'lostBy', 'add-lost-by'],
-  ['jobs', 'marks', 'add-marks'],
-  ['jobs', 'extras', 'add-extras'],
-  ['queues', 'scheduled', 'add-scheduled'],
-  ['queues', 'rules', 'add-rules'],
-  ['queues', 'parents', 'add-parents'],
-  ['revocations', 'kind', 'add-notice-kinds'],
-] as const;
-const ADDED_TABLES = [
-  ['dedupEnding', 'add-dedup'],
-  ['schedulesOwing', 'add-schedules'],
-  ['metrics', 'add-metrics'],
-  ['groupsIdle', 'add-groups'],
-  ['linksOpen', 'add-links'],
-  ['stepsByName', 'add-steps'],
-] as const;
+export interface Additions {
+  columns: readonly (readonly [table: string, column: string, text: string])[];
+  tables: readonly (readonly [name: string, text: string])[];
+}
+
+const ADDITIONS: Additions = { columns: [], tables: [] };
 
 /**
  * Migrates the file to this version. If several processes start at once, the one that gets the write lock migrates. The others
  * check again under the lock and find the migration done. Throws SQLITE_BUSY while another process migrates; the caller retries.
  */
-export function migrate(db: Database, path: string): void {
-  const isDone = (): boolean => versionOf(db, path) === SCHEMA_VERSION && missing(db).length === 0;
+export function migrate(db: Database, path: string, additions = ADDITIONS): void {
+  const isDone = (): boolean => versionOf(db, path) === SCHEMA_VERSION && missing(db, additions).length === 0;
   if (inTransaction(db, 'BEGIN', isDone)) return;
   inTransaction(db, 'BEGIN IMMEDIATE', () => {
     for (let version = versionOf(db, path); version < SCHEMA_VERSION; version++) {
-      run(db, MIGRATIONS[version] as string);
+      db.exec(sqlOf(MIGRATIONS[version] as string));
     }
-    for (const name of missing(db)) run(db, name);
+    for (const text of missing(db, additions)) db.exec(text);
     // Part of the first commit, before the file turns to WAL, so the first hundred bytes of the file always show that it is a
     // Holdfast file.
-    run(db, 'mark-as-ours');
+    db.exec(sqlOf('schema/mark-as-ours'));
   });
 }
 
-function run(db: Database, name: string): void {
-  db.exec(sqlOf(`schema/${name}`));
-}
-
-/** Returns the files that add the missing columns and tables. */
-function missing(db: Database): string[] {
+/** Returns the texts of the missing columns and tables. */
+function missing(db: Database, { columns, tables }: Additions): string[] {
+  if (columns.length + tables.length === 0) return [];
   const column = sql(db, 'schema/find-column', 'table column');
   const made = sql(db, 'schema/find-made', 'name');
   return [
-    ...ADDED_COLUMNS.filter(([table, name]) => column.get(table, name) === undefined).map(([, , file]) => file),
-    ...ADDED_TABLES.filter(([name]) => made.get(name) === undefined).map(([, file]) => file),
+    ...columns.filter(([table, name]) => column.get(table, name) === undefined).map(([, , text]) => text),
+    ...tables.filter(([name]) => made.get(name) === undefined).map(([, text]) => text),
   ];
 }
 
@@ -84,12 +72,21 @@ function inTransaction<T>(db: Database, begin: 'BEGIN' | 'BEGIN IMMEDIATE', run:
   }
 }
 
-export function foreign(path: string): HoldfastError {
-  return new HoldfastError(
-    'STORE_FOREIGN',
-    `${path} is not a database of Holdfast. Name another file for the store; this one was not touched.`,
-    { store: 'sqlite' },
-  );
+/** Returns the error for a file with this `application_id`; undefined if it is a Holdfast file. */
+export function refusalOf(path: string, applicationId: number | undefined): HoldfastError | undefined {
+  if (applicationId === APPLICATION_ID) return undefined;
+  return applicationId === UNRELEASED_ID
+    ? new HoldfastError(
+        'STORE_UNSUPPORTED',
+        `The SQLite store ${path} was made by a build from before 0.1.0, whose layout no version migrates. ` +
+          'Delete the file with its jobs, or name another file; this one was not touched.',
+        { store: 'sqlite' },
+      )
+    : new HoldfastError(
+        'STORE_FOREIGN',
+        `${path} is not a database of Holdfast. Name another file for the store; this one was not touched.`,
+        { store: 'sqlite' },
+      );
 }
 
 /**
@@ -99,8 +96,8 @@ export function foreign(path: string): HoldfastError {
 function versionOf(db: Database, path: string): number {
   const ask = (text: string): number => db.prepare<[number]>(text).get()?.[0] ?? 0;
   // Check here too: `inspectFile` skips a file that this process has already open.
-  const isOurs = ask('PRAGMA application_id') === APPLICATION_ID || ask('SELECT count(*) FROM sqlite_schema') === 0;
-  if (!isOurs) throw foreign(path);
+  const refusal = refusalOf(path, ask('PRAGMA application_id'));
+  if (refusal !== undefined && ask('SELECT count(*) FROM sqlite_schema') > 0) throw refusal;
   const version = ask('PRAGMA user_version');
   if (version > SCHEMA_VERSION) {
     throw new HoldfastError(

@@ -37,8 +37,6 @@ export class Steps {
     const job = row[AT.job];
     const recorded = hasSteps(row) ? this.#find.get(job, name)?.[1] : undefined;
     if (recorded !== undefined) return recorded;
-    // An older version does not delete the steps of a job that it removes, and another job may get its row.
-    if (!hasSteps(row)) this.#delete.run(job, 1);
     const [last, before] = this.#last.get(job) ?? [0, 0];
     const total = before + Buffer.byteLength(name) + Buffer.byteLength(value);
     if (last >= MAX_STEPS || total > MAX_STEP_BYTES) return undefined;

@@ -117,7 +117,7 @@ export class Turns {
     for (let visit = this.#nextVisit(); visit !== undefined; visit = this.#nextVisit()) {
       const hasRoom = this.#hasRoom(visit);
       if (hasRoom && visit.jobs.length > 0) return visit;
-      // The group goes out of line, or it loses its place in the ring: its limits are lower now, or an older version has made a job active.
+      // The group goes out of line, or it loses its place in the ring: its limits are lower now.
       if (hasRoom) visit.group.number = undefined;
       this.#pass(visit);
       this.#passed += 1;
