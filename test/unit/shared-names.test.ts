@@ -65,8 +65,6 @@ const SECTIONS: Record<string, string> = {
   promote: 'moves delayed jobs to waiting',
   'prune-callers': 'deletes callers that were not used for long',
   renew: 'renews sessions',
-  requeue: 'moves unlocked jobs to waiting',
-  revoke: 'takes locks of jobs away',
   schedule: 'changes schedules and their next jobs',
   'select-active': 'active jobs, the oldest first',
   settle: 'settles jobs, and may claim the next ones',
