@@ -1,6 +1,6 @@
 // Cancelled jobs on Redis: what is stored of them, what a call costs, and two callers at once.
-import { Redis } from 'ioredis';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Redis } from 'ioredis';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { ClaimedJob, JobRecord, NewJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { completed, failed, released, retried, retryFrom } from '../../../src/testing/conformance/samples.js';
@@ -9,7 +9,7 @@ import { until } from '../../support/wait/until.js';
 import { scriptTime } from './script-time.js';
 import { TAG } from './both-ways.js';
 import { inOrders } from './in-orders.js';
-import { levelOf, newJob, newServer, newSession, openStore } from './support.js';
+import { levelOf, newJob, openTwo } from './support.js';
 
 const CANCEL = { kind: 'cancel', reason: 'not needed' } as const;
 
@@ -20,11 +20,7 @@ let other: RedisStore;
 let seq: number;
 
 beforeEach(async () => {
-  const { url } = await newServer();
-  client = new Redis(url);
-  onTestFinished(() => client.disconnect());
-  [store, other] = [await openStore({ url }), await openStore({ url })];
-  await store.openSession(newSession());
+  ({ store, other, client } = await openTwo('q'));
   seq = 0;
 });
 

@@ -194,23 +194,3 @@ describe('named locks on Redis', () => {
     expect((await store.status('q')).counts).toMatchObject({ waiting: 120, active: 0 });
   });
 });
-
-test('Redis data of before lock keys, caps and named locks can be used', async () => {
-  await store.openSession(newSession());
-  await add(3);
-  const [job] = await claim(1);
-  // As it was then: fewer numbers of the queue, and less of a session.
-  await client.set(`${TAG}:meta`, (await client.getBuffer(`${TAG}:meta`))?.subarray(0, 17 * 8) ?? '');
-  await client.hdel(`${TAG}:s:s`, 'instance');
-  await client.del(`${TAG}:slots`);
-  expect(await store.sessions('q')).toMatchObject([{ id: 's', owner: { host: 'h', instance: '' }, slots: 0, locks: 1 }]);
-  expect((await store.locks('q', { jobIds: ['1'] }))[0]).toMatchObject({ fence: job?.fence, owner: { instance: '' } });
-  await store.configure('q', { cap: { maxActive: 2 } });
-  await add(2, { lockKey: 'k' });
-  expect(await turnOver([job as ClaimedJob], 5)).toHaveLength(2);
-  await store.configure('q', { cap: null });
-  expect((await claim(5)).map(({ id }) => id)).toEqual(['4']);
-  expect((await wish('t')).fence).toBeGreaterThan(job?.fence ?? 0);
-  expect(await store.renew([{ queue: 'q', id: 's', acked: 0, slots: 4 }])).toMatchObject([{ alive: true }]);
-  expect(await store.sessions('q')).toMatchObject([{ slots: 4, locks: 3 }]);
-});

@@ -1,12 +1,12 @@
 // Families on Redis with one child of many parents, and with one parent of many children: what they cost, and when they are there.
-import { Redis } from 'ioredis';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Redis } from 'ioredis';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { cancelJob } from '../../../src/handle/cancel.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { RedisStore } from '../../../src/store/redis/index.js';
 import { completed, failed, retryFrom } from '../../../src/testing/conformance/samples.js';
 import { type ScriptCost, scriptCost } from './script-time.js';
-import { newJob, newServer, newSession, openStore } from './support.js';
+import { newJob, openTwo } from './support.js';
 
 /** What is linear grows 4 times, what is quadratic 16 times. */
 const TIMES = 4;
@@ -21,11 +21,7 @@ let other: RedisStore;
 let seq: number;
 
 beforeEach(async () => {
-  const { url } = await newServer();
-  client = new Redis(url);
-  onTestFinished(() => client.disconnect());
-  [store, other] = [await openStore({ url }), await openStore({ url })];
-  for (const queue of ['q', 'far']) await store.openSession(newSession({ queue }));
+  ({ store, other, client } = await openTwo('q', 'far'));
   seq = 0;
 });
 

@@ -1,6 +1,6 @@
 // Steps of jobs on Redis: which keys they take and when these go, what a call costs, and two callers at once.
-import { Redis } from 'ioredis';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Redis } from 'ioredis';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import { MAX_STEP_BYTES, MAX_STEPS, type Step, type Write, type WriteReply } from '../../../src/store/contract/index.js';
@@ -11,7 +11,7 @@ import { until } from '../../support/wait/until.js';
 import { inOrders } from './in-orders.js';
 import { scriptTime } from './script-time.js';
 import { TAG } from './both-ways.js';
-import { levelOf, newJob, newServer, newSession, openStore } from './support.js';
+import { levelOf, newJob, newSession, openTwo } from './support.js';
 
 let client: Redis;
 let store: RedisStore;
@@ -20,11 +20,7 @@ let other: RedisStore;
 let seq: number;
 
 beforeEach(async () => {
-  const { url } = await newServer();
-  client = new Redis(url);
-  onTestFinished(() => client.disconnect());
-  [store, other] = [await openStore({ url }), await openStore({ url })];
-  await store.openSession(newSession());
+  ({ store, other, client } = await openTwo('q'));
   seq = 0;
 });
 

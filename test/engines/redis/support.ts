@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest';
 import { RedisStore, type RedisStoreOptions } from '../../../src/store/redis/index.js';
 import { freePort } from '../../support/servers/free-port.js';
 import { FaultProxy } from '../../support/servers/proxy.js';
+import { newSession } from '../../unit/store-samples.js';
 import { askRedis, type RedisOptions, startRedis } from '../../support/servers/redis.js';
 import type { TestServer } from '../../support/servers/server.js';
 
@@ -41,6 +42,14 @@ export async function openWithClient(): Promise<{ store: RedisStore; client: Red
   const client = new Redis(url);
   onTestFinished(() => client.disconnect());
   return { store: await openStore({ url }), client };
+}
+
+/** The same with another store on connections of its own. The session `s` is open in each of the queues. */
+export async function openTwo(...queues: string[]): Promise<{ store: RedisStore; other: RedisStore; client: Redis }> {
+  const { store, client } = await openWithClient();
+  const other = await openStore({ url: `redis://127.0.0.1:${client.options.port}` });
+  for (const queue of queues) await store.openSession(newSession({ queue }));
+  return { store, other, client };
 }
 
 /** Ids of the clients that are connected, but for the one that asks. */
