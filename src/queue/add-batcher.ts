@@ -10,8 +10,9 @@ import { OutageReport } from '../runtime/outage-report.js';
 import { ReplyTimeout } from '../runtime/reply-timeout.js';
 import { retryPauseMs } from '../runtime/retry-pause.js';
 import { inTime, within } from '../runtime/within.js';
-import { batchOf, MAX_BATCH, refuseFamilies, refuseTransaction } from '../store/capabilities.js';
+import { bareBatchOf, batchOf, MAX_BATCH, refuseFamilies, refuseTransaction } from '../store/capabilities.js';
 import type { AddReply, Store } from '../store/contract/index.js';
+import { isBare } from '../store/marks.js';
 import { performance, setImmediate, sleep } from '../runtime/timers.js';
 
 export const MAX_BYTES = 8 * 1024 * 1024;
@@ -82,16 +83,21 @@ export class AddBatcher {
   readonly #closing = new AbortController();
   /** The most jobs in one call: more would block the store for others. Known when the store is open. */
   #batch = MAX_BATCH;
+  /** The same if all jobs are bare. */
+  #bareBatch = MAX_BATCH;
 
   constructor(options: AddBatcherOptions) {
     this.#options = options;
     this.#outage = new OutageReport(options.onError, options.onRecovered);
   }
 
-  /** Returns the most jobs for one `add`. Waits for the store to open only if `count` may exceed that: later adds could overtake this one during the wait. */
-  mostAtOnce(count: number): number | Promise<number> {
-    if (this.#reached || count <= FEW) return this.#batch;
-    return this.#open(performance.now()).then(({ capabilities }) => batchOf(capabilities));
+  /**
+   * Returns how many of these jobs one `add` may take. Waits for the store to open only if there may be more: later adds could overtake
+   * this one during the wait.
+   */
+  mostAtOnce(jobs: NewJob[]): number | Promise<number> {
+    const most = (): number => (jobs.every(isBare) ? this.#bareBatch : this.#batch);
+    return this.#reached || jobs.length <= FEW ? most() : this.#open(performance.now()).then(most);
   }
 
   /** Adds at most `mostAtOnce` jobs and MAX_BYTES; a single job may be larger. */
@@ -208,6 +214,7 @@ export class AddBatcher {
         const store = await inTime(Math.max(0, deadline - performance.now()), open(), () => failure ?? this.#notSent());
         this.#reached = true;
         this.#batch = batchOf(store.capabilities);
+        this.#bareBatch = bareBatchOf(store.capabilities);
         return store;
       } catch (thrown) {
         failure = toError(thrown);

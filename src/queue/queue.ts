@@ -164,8 +164,8 @@ export class Queue<
   }
 
   /**
-   * Adds all jobs or, if one is not valid, none. More than 1,000 jobs (on Redis 150) or 8 MB go in several steps: atomic only in a
-   * `transaction`.
+   * Adds all jobs or, if one is not valid, none. More than 1,000 jobs or 8 MB go in several steps, on Redis more than 150 unless all are
+   * bare (no id, delay, priority …): atomic only in a `transaction`.
    */
   addBulk(jobs: BulkJob<T, R, N>[], opts: TransactionOption = {}): Promise<JobOf<T, R, N>[]> {
     if (this.#tracing === undefined) return this.#addAll(jobs, opts);
@@ -188,7 +188,7 @@ export class Queue<
 
   async #addParcels(drafts: NewJob[], given: readonly GivenJob[], within: object | undefined): Promise<Job[]> {
     const added: Job[] = [];
-    const most = this.#addBatcher.mostAtOnce(drafts.length);
+    const most = this.#addBatcher.mostAtOnce(drafts);
     for (const parcel of parcelsOf(drafts, typeof most === 'number' ? most : await most)) {
       const data = given.slice(added.length, added.length + parcel.length).map((job) => job.data);
       try {

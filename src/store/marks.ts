@@ -25,6 +25,13 @@ export const MARK = {
   cancelled: 256,
 } as const;
 
+/** A job without anything that a user may choose but its name, data and options: no id, no place of its own, no mark, no extras. */
+export function isBare(job: NewJob): boolean {
+  const { id, priority, delayMs, lifo, lockKey, triggeredBy } = job;
+  const isAnywhere = priority === 0 && delayMs === 0 && !lifo && lockKey === undefined;
+  return id === undefined && isAnywhere && triggeredBy === undefined && marksOf(job) === 0;
+}
+
 /** The extras as JSON, under short keys. */
 interface Extras {
   /** deduplicationId */

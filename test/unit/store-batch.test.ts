@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Queue, Worker } from '../../src/index.js';
 import type { Outcome } from '../../src/job/outcome.js';
 import type { NewJob } from '../../src/job/record.js';
+import type { Capabilities } from '../../src/store/capabilities.js';
 import type {
   Call,
   Change,
@@ -58,8 +59,9 @@ class SmallStore extends MemoryStore {
   }
 }
 
-async function opened(): Promise<{ store: SmallStore; queue: Queue }> {
+async function opened(capabilities: Partial<Capabilities> = {}): Promise<{ store: SmallStore; queue: Queue }> {
   const store = new SmallStore();
+  Object.assign(store.capabilities, capabilities);
   await store.open();
   const queue = new Queue('q', { connection: store });
   onTestFinished(async () => {
@@ -96,6 +98,27 @@ test('adds in calls of at most the batch size: single adds together, and a bulk 
   const bulk = queue.addBulk(Array.from({ length: 30 }, () => ({ name: 'bulk', data: {} })));
   await Promise.all([...adds, bulk]);
   expect(store.sizes.add).toEqual([7, 7, 6, 7, 7, 7, 7, 2]);
+});
+
+test('adds a bulk of bare jobs in larger calls, where its store says so, and one with a delayed job in small ones', async () => {
+  const { store, queue } = await opened({ bareBatch: 20 });
+  await queue.add('first', {});
+  store.sizes.add.length = 0;
+  const bulk = Array.from({ length: 30 }, () => ({ name: 'bulk', data: {} }));
+  await queue.addBulk(bulk);
+  expect(store.sizes.add).toEqual([20, 10]);
+  for (const opts of [
+    { delay: 1 },
+    { jobId: 'mine' },
+    { priority: 1 },
+    { lifo: true },
+    { lockKey: 'k' },
+    { group: { id: 'g' } },
+  ]) {
+    store.sizes.add.length = 0;
+    await queue.addBulk([...bulk.slice(0, 9), { name: 'bulk', data: {}, opts }]);
+    expect(store.sizes.add).toEqual([7, 3]);
+  }
 });
 
 test('extends and revokes locks in calls of at most the batch size', async () => {

@@ -3,7 +3,7 @@ import { type Deduplication, entryMs } from '../../job/deduplication.js';
 import type { NewJob } from '../../job/record.js';
 import type { AddReply, Call } from '../contract/index.js';
 import type { Argument } from './driver/driver.js';
-import { marksOf } from '../marks.js';
+import { isBare, marksOf } from '../marks.js';
 import { extraText, freeText, jobText } from './record.js';
 import type { Engine } from './driver/engine.js';
 import type { Routes } from './state/relays.js';
@@ -20,10 +20,6 @@ export async function add(engine: Engine, queue: string, jobs: NewJob[], { calle
     }
   }
   return readAdded(engine, queue, String(await engine.run('add', queue, args)));
-}
-
-function isBare(job: NewJob): boolean {
-  return job.id === undefined && !isMarkedJob(job) && flagsOf(job) === '';
 }
 
 /** A job that was triggered has no mark, but a schedule in its extras. */

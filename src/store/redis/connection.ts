@@ -30,6 +30,8 @@ export class RedisStore extends Door<Engine> {
     transactions: false,
     families: true,
     batch: BATCH,
+    // About 4 ms of Redis.
+    bareBatch: 1_000,
     lanes: 2,
   };
   readonly #options: CheckedOptions;
