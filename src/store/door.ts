@@ -81,136 +81,142 @@ export abstract class Door<Engine> implements Store {
     return this.#closing;
   }
 
-  add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
-    return this.#call((engine) => {
-      this.#checkTransaction(transaction);
-      if (jobs.length === 0 && transaction === undefined) return [];
-      return this.#operations.add(engine, queue, jobs, call, transaction);
-    });
+  async add(queue: string, jobs: NewJob[], call: contract.Call, transaction?: unknown): Promise<contract.AddReply[]> {
+    const engine = this.#use();
+    this.#checkTransaction(transaction);
+    if (jobs.length === 0 && transaction === undefined) return [];
+    return this.#counted(this.#operations.add(engine, queue, jobs, call, transaction));
   }
 
-  claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
-    return this.#call((engine) => this.#operations.claim(engine, queue, request));
+  async claim(queue: string, request: contract.ClaimRequest): Promise<contract.ClaimReply> {
+    return this.#counted(this.#operations.claim(this.#use(), queue, request));
   }
 
-  settle(
+  async settle(
     queue: string,
     outcomes: Outcome[],
     call?: contract.Call,
     request?: contract.ClaimRequest,
     transaction?: unknown,
   ): Promise<contract.SettleReply> {
-    if (transaction !== undefined) this.#checkTransaction(transaction);
-    if (outcomes.length > 0)
-      return this.#call((engine) => this.#operations.settle(engine, queue, outcomes, call, request, transaction));
-    if (request === undefined) return this.#call(() => ({ results: [] }));
-    return this.claim(queue, request).then((claimed) => ({ results: [], claimed }));
+    const engine = this.#use();
+    this.#checkTransaction(transaction);
+    if (outcomes.length > 0) return this.#counted(this.#operations.settle(engine, queue, outcomes, call, request, transaction));
+    return request === undefined ? { results: [] } : { results: [], claimed: await this.claim(queue, request) };
   }
 
-  openSession(session: contract.NewSession): Promise<void> {
-    return this.#call((engine) => this.#operations.openSession(engine, session));
+  async openSession(session: contract.NewSession): Promise<void> {
+    return this.#counted(this.#operations.openSession(this.#use(), session));
   }
 
-  renew(renewals: contract.Renewal[]): Promise<contract.RenewReply[]> {
-    return this.#each(renewals, (engine) => this.#operations.renew(engine, renewals));
+  async renew(renewals: contract.Renewal[]): Promise<contract.RenewReply[]> {
+    const engine = this.#use();
+    return renewals.length === 0 ? [] : this.#counted(this.#operations.renew(engine, renewals));
   }
 
-  closeSessions(sessions: contract.SessionRef[], how: contract.SessionEnd): Promise<void> {
-    return this.#call((engine) => (sessions.length > 0 ? this.#operations.closeSessions(engine, sessions, how) : undefined));
+  async closeSessions(sessions: contract.SessionRef[], how: contract.SessionEnd): Promise<void> {
+    const engine = this.#use();
+    if (sessions.length > 0) await this.#counted(this.#operations.closeSessions(engine, sessions, how));
   }
 
-  sweep(queue: string, limit: number): Promise<contract.SweepReply> {
-    return this.#call((engine) => this.#operations.sweep(engine, queue, limit));
+  async sweep(queue: string, limit: number): Promise<contract.SweepReply> {
+    return this.#counted(this.#operations.sweep(this.#use(), queue, limit));
   }
 
-  probe(queue: string): Promise<contract.ProbeReply> {
-    return this.#call((engine) => this.#operations.probe(engine, queue));
+  async probe(queue: string): Promise<contract.ProbeReply> {
+    return this.#counted(this.#operations.probe(this.#use(), queue));
   }
 
-  checkSessions(sessions: contract.SessionRef[]): Promise<contract.SessionCheck[]> {
-    return this.#each(sessions, (engine) => this.#operations.checkSessions(engine, sessions));
+  async checkSessions(sessions: contract.SessionRef[]): Promise<contract.SessionCheck[]> {
+    const engine = this.#use();
+    return sessions.length === 0 ? [] : this.#counted(this.#operations.checkSessions(engine, sessions));
   }
 
-  extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
-    return this.#each(extensions, (engine) => this.#operations.extend(engine, queue, extensions));
+  async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
+    const engine = this.#use();
+    return extensions.length === 0 ? [] : this.#counted(this.#operations.extend(engine, queue, extensions));
   }
 
-  acquire(queue: string, requests: contract.LockRequest[]): Promise<contract.LockGrant[]> {
-    return this.#each(requests, (engine) => this.#operations.acquire(engine, queue, requests));
+  async acquire(queue: string, requests: contract.LockRequest[]): Promise<contract.LockGrant[]> {
+    const engine = this.#use();
+    return requests.length === 0 ? [] : this.#counted(this.#operations.acquire(engine, queue, requests));
   }
 
-  letGo(queue: string, locks: contract.NamedLockRef[]): Promise<contract.LetGoStatus[]> {
-    return this.#each(locks, (engine) => this.#operations.letGo(engine, queue, locks));
+  async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<contract.LetGoStatus[]> {
+    const engine = this.#use();
+    return locks.length === 0 ? [] : this.#counted(this.#operations.letGo(engine, queue, locks));
   }
 
-  configure(queue: string, settings: contract.QueueSettings): Promise<void> {
-    return this.#call((engine) => this.#operations.configure(engine, queue, settings));
+  async configure(queue: string, settings: contract.QueueSettings): Promise<void> {
+    return this.#counted(this.#operations.configure(this.#use(), queue, settings));
   }
 
-  write(queue: string, writes: contract.Write[], transaction?: unknown): Promise<contract.WriteReply[]> {
-    return this.#each(writes, (engine) => {
-      this.#checkTransaction(transaction);
-      return this.#operations.write(engine, queue, writes, transaction);
-    });
+  async write(queue: string, writes: contract.Write[], transaction?: unknown): Promise<contract.WriteReply[]> {
+    const engine = this.#use();
+    this.#checkTransaction(transaction);
+    return writes.length === 0 ? [] : this.#counted(this.#operations.write(engine, queue, writes, transaction));
   }
 
-  change(queue: string, target: string[] | contract.Selection, change: contract.Change): Promise<contract.ChangeReply> {
-    return this.#call((engine) =>
-      isEmpty(target) ? { changed: [], others: [], more: false } : this.#operations.change(engine, queue, target, change),
-    );
+  async change(queue: string, target: string[] | contract.Selection, change: contract.Change): Promise<contract.ChangeReply> {
+    const engine = this.#use();
+    if (isEmpty(target)) return { changed: [], others: [], more: false };
+    return this.#counted(this.#operations.change(engine, queue, target, change));
   }
 
-  schedule(queue: string, changes: contract.ScheduleChange[]): Promise<contract.ScheduleReply[]> {
-    return this.#each(changes, (engine) => this.#operations.schedule(engine, queue, changes));
+  async schedule(queue: string, changes: contract.ScheduleChange[]): Promise<contract.ScheduleReply[]> {
+    const engine = this.#use();
+    return changes.length === 0 ? [] : this.#counted(this.#operations.schedule(engine, queue, changes));
   }
 
-  relay(queue: string, limit: number): Promise<contract.RelayReply> {
-    return this.#call((engine) => this.#operations.relay(engine, queue, limit));
+  async relay(queue: string, limit: number): Promise<contract.RelayReply> {
+    return this.#counted(this.#operations.relay(this.#use(), queue, limit));
   }
 
-  children(queue: string, jobId: string, query: contract.ChildrenQuery): Promise<contract.ChildrenReply> {
-    return this.#call((engine) => this.#operations.children(engine, queue, jobId, query));
+  async children(queue: string, jobId: string, query: contract.ChildrenQuery): Promise<contract.ChildrenReply> {
+    return this.#counted(this.#operations.children(this.#use(), queue, jobId, query));
   }
 
-  forget(queue: string, what: contract.ForgetTarget): Promise<number> {
-    return this.#call((engine) => this.#operations.forget(engine, queue, what));
+  async forget(queue: string, what: contract.ForgetTarget): Promise<number> {
+    return this.#counted(this.#operations.forget(this.#use(), queue, what));
   }
 
-  queues(limit: number, after?: string): Promise<string[]> {
-    return this.#call((engine) => this.#operations.queues(engine, limit, after));
+  async queues(limit: number, after?: string): Promise<string[]> {
+    return this.#counted(this.#operations.queues(this.#use(), limit, after));
   }
 
   jobs(queue: string, jobIds: string[]): Promise<contract.JobsReply>;
   jobs(queue: string, query: contract.ListQuery): Promise<contract.JobsReply<JobRecord>>;
   jobs(queue: string, query: contract.GroupJobsQuery): Promise<contract.JobsReply<JobRecord>>;
   jobs(queue: string, query: contract.StepsQuery): Promise<contract.StepsFound>;
-  jobs(queue: string, query: JobsQuery | contract.StepsQuery): Promise<contract.JobsReply | contract.StepsFound> {
-    if ('stepsOf' in query) return this.#steps(queue, query.stepsOf);
-    return this.#call((engine) => (isEmpty(query) ? { jobs: [], more: false } : this.#operations.jobs(engine, queue, query)));
+  async jobs(queue: string, query: JobsQuery | contract.StepsQuery): Promise<contract.JobsReply | contract.StepsFound> {
+    const engine = this.#use();
+    if ('stepsOf' in query) return { steps: await this.#counted(this.#operations.steps(engine, queue, query.stepsOf)) };
+    return isEmpty(query) ? { jobs: [], more: false } : this.#counted(this.#operations.jobs(engine, queue, query));
   }
 
-  status(queue: string, query: contract.StatusQuery = {}): Promise<contract.QueueStatus> {
-    return this.#call((engine) => this.#operations.status(engine, queue, query));
+  async status(queue: string, query: contract.StatusQuery = {}): Promise<contract.QueueStatus> {
+    return this.#counted(this.#operations.status(this.#use(), queue, query));
   }
 
-  logs(queue: string, jobId: string, range: { start: number; end: number; asc: boolean }): ReturnType<Store['logs']> {
-    return this.#call((engine) => this.#operations.logs(engine, queue, jobId, range));
+  async logs(queue: string, jobId: string, range: Parameters<Store['logs']>[2]): ReturnType<Store['logs']> {
+    return this.#counted(this.#operations.logs(this.#use(), queue, jobId, range));
   }
 
-  events(queue: string, after: number | undefined, limit: number): Promise<contract.EventsReply> {
-    return this.#call((engine) => this.#operations.events(engine, queue, after, limit));
+  async events(queue: string, after: number | undefined, limit: number): Promise<contract.EventsReply> {
+    return this.#counted(this.#operations.events(this.#use(), queue, after, limit));
   }
 
   locks(queue: string, query: { jobIds: string[] }): Promise<(contract.LockInfo | undefined)[]>;
   locks(queue: string, query: { names: string[] }): Promise<(contract.NamedLockInfo | undefined)[]>;
   locks(queue: string, query: { session: string }): Promise<contract.OwnedLock[]>;
-  locks(queue: string, query: contract.LockQuery): Promise<contract.LockReply> {
+  async locks(queue: string, query: contract.LockQuery): Promise<contract.LockReply> {
+    const engine = this.#use();
     const asked = 'session' in query ? query.session : 'names' in query ? query.names : query.jobIds;
-    return this.#call((engine) => (isEmpty(asked) ? [] : this.#operations.locks(engine, queue, query)));
+    return isEmpty(asked) ? [] : this.#counted(this.#operations.locks(engine, queue, query));
   }
 
-  sessions(queue: string): Promise<contract.SessionInfo[]> {
-    return this.#call((engine) => this.#operations.sessions(engine, queue));
+  async sessions(queue: string): Promise<contract.SessionInfo[]> {
+    return this.#counted(this.#operations.sessions(this.#use(), queue));
   }
 
   watch(queue: string, listener: () => void, what: contract.WatchedChange = 'events'): () => void {
@@ -221,30 +227,23 @@ export abstract class Door<Engine> implements Store {
     return this.#operations.onWarning(this.#use(), listener);
   }
 
-  async #steps(queue: string, jobId: string): Promise<contract.StepsFound> {
-    return { steps: await this.#call((engine) => this.#operations.steps(engine, queue, jobId)) };
-  }
-
   #checkTransaction(transaction: unknown): void {
     if (!this.capabilities.transactions) refuseTransaction(this.capabilities.engine, transaction);
   }
 
-  #each<O>(items: unknown[], work: (engine: Engine) => Reply<O[]>): Promise<O[]> {
-    return this.#call(items.length > 0 ? work : () => []);
+  /** Counts a call until its reply, because `close` waits for it. */
+  #counted<T>(reply: Reply<T>): Reply<T> {
+    if (reply instanceof Promise) {
+      this.#inFlight += 1;
+      reply.then(this.#landed, this.#landed);
+    }
+    return reply;
   }
 
-  /** Makes a call that `close` waits for. Its work begins before this method returns. */
-  async #call<T>(work: (engine: Engine) => Reply<T>): Promise<T> {
-    const reply = work(this.#use());
-    if (!(reply instanceof Promise)) return reply;
-    this.#inFlight += 1;
-    try {
-      return await reply;
-    } finally {
-      this.#inFlight -= 1;
-      if (this.#inFlight === 0) this.#onIdle?.();
-    }
-  }
+  readonly #landed = (): void => {
+    this.#inFlight -= 1;
+    if (this.#inFlight === 0) this.#onIdle?.();
+  };
 
   #use(): Engine {
     if (this.engine === undefined) throw this.#notOpen();

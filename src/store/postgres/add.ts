@@ -7,7 +7,10 @@ import type { AddReply, Call } from '../contract/index.js';
 import { codeOf } from './driver/errors.js';
 import { isPlainJob, unusualColumnsOf } from './record.js';
 import { foldAside } from './state/fold.js';
-import type { Server } from './driver/server.js';
+import { addFamily, ensureFamilies, isOfFamily, queuesOf } from './add-family.js';
+import type { Engine } from './driver/engine.js';
+import type { Calls, Server } from './driver/server.js';
+import { joinTransaction } from './driver/user-transaction.js';
 
 /**
  * 23505: a user took this id before. 54000: the notification queue of the server is full, because a listener has not read for very long.
@@ -28,12 +31,29 @@ interface Added {
   sent: boolean;
 }
 
-export async function add(
+export async function add(engine: Engine, queue: string, jobs: NewJob[], call: Call, transaction?: unknown): Promise<AddReply[]> {
+  if (transaction !== undefined) return addWithin(engine, queue, jobs, transaction);
+  const { server, wake, callOrder, relays } = engine;
+  if (jobs.some(isOfFamily)) {
+    const { replies, sent } = await callOrder.run(call, () => addFamily(server, queue, jobs, call));
+    for (const changed of queuesOf(queue, jobs)) wake.signal(changed, 'jobs');
+    // An existing child that has finished sends its end to its new parents, from its own queue.
+    if (sent) await relays.after(...queuesOf(queue, jobs));
+    return replies;
+  }
+  const work = (): Promise<Added> => addSome(server, queue, jobs, call, wake.ownNotification(queue));
+  const { replies, notified, sent } = await callOrder.run(call, work);
+  wake.added(queue, jobs.length, notified);
+  if (sent) await relays.after(queue);
+  return replies;
+}
+
+async function addSome(
   server: Server,
   queue: string,
   jobs: NewJob[],
   call: Call,
-  notification?: OwnNotification,
+  notification: OwnNotification | undefined,
 ): Promise<Added> {
   const row = isPlain(jobs) ? await addPlain(server, queue, jobs[0], call, notification) : undefined;
   if (row === undefined) {
@@ -69,11 +89,24 @@ async function addPlain(
  * Adds jobs inside a transaction of the user. The call has no number, because a lost reply ends the transaction: there is no call to
  * repeat.
  */
-export async function addWithin(joined: Pick<Server, 'call'>, queue: string, jobs: NewJob[]): Promise<AddReply[]> {
-  return toReplies(await addAny(joined, queue, jobs));
+async function addWithin(engine: Engine, queue: string, jobs: NewJob[], transaction: unknown): Promise<AddReply[]> {
+  const { server, wake, known } = engine;
+  const related = jobs.some(isOfFamily);
+  const joined = joinTransaction(server, transaction, wake.notification(related ? queuesOf(queue, jobs) : [queue]));
+  if (jobs.length === 0) return [];
+  // Create the queue outside of the transaction, where it is committed at once. Otherwise other processes that use the name for the
+  // first time would wait for the commit.
+  for (const name of queuesOf(queue, jobs)) {
+    const grouped = jobs.some((job) => job.group !== undefined && (job.queue ?? queue) === name);
+    if (known.get(name) === true || (!grouped && known.has(name))) continue;
+    await server.call(grouped ? 'ensure_groups' : 'ensure_queue', { name });
+    known.set(name, grouped);
+  }
+  await ensureFamilies(server, queue, jobs, engine.related);
+  return related ? (await addFamily(joined, queue, jobs)).replies : toReplies(await addAny(joined, queue, jobs));
 }
 
-function addAny(server: Pick<Server, 'call'>, queue: string, jobs: NewJob[], call?: Call): Promise<Reply> {
+function addAny(server: Calls, queue: string, jobs: NewJob[], call?: Call): Promise<Reply> {
   return server.call<Reply>('add', {
     name: queue,
     caller: call?.caller,

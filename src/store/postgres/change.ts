@@ -1,11 +1,22 @@
 // Changes jobs by their ids: retry, promote, change delay or priority, remove, unlink, revoke, cancel. Only a revoke moves an active job.
 import { type ChangeStatus, replyById } from '../change-reply.js';
-import type { Change, ChangeReply } from '../contract/index.js';
+import type { Change, ChangeReply, Selection } from '../contract/index.js';
 import { sendById } from './dead-letter.js';
+import type { Engine } from './driver/engine.js';
 import type { Calls } from './driver/server.js';
 import { STATE } from './driver/tables.js';
+import { changeSelected } from './select.js';
 
-export async function changeById(server: Calls, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
+export async function change(engine: Engine, queue: string, target: string[] | Selection, what: Change): Promise<ChangeReply> {
+  const reply = await engine.sending([queue], (calls) =>
+    Array.isArray(target) ? changeById(calls, queue, target, what) : changeSelected(calls, queue, target, what),
+  );
+  // After a removal too: another job of the key may come first now.
+  if (reply.changed.length > 0) engine.wake.signal(queue, 'jobs');
+  return reply;
+}
+
+async function changeById(server: Calls, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
   if (change.kind === 'send') return sendById(server, queue, jobIds, change.to);
   return replyById(jobIds, await statusesOf(server, queue, jobIds, change));
 }

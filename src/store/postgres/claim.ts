@@ -4,6 +4,7 @@ import type { ClaimedJob } from '../../job/record.js';
 import type { ClaimReply, ClaimRequest, ScheduleRecord } from '../contract/index.js';
 import { type JobArrays, toClaimed } from './record.js';
 import { fillClaimed, INLINE_BYTES, inlineBytes } from './state/large-values.js';
+import type { Engine } from './driver/engine.js';
 import type { Server } from './driver/server.js';
 
 type Debt = [jobId: string, schedule: ScheduleRecord, now: number];
@@ -55,7 +56,23 @@ function addDebts(claimed: ClaimedJob[], debts: Debt[]): void {
   }
 }
 
-export async function claim(server: Server, queue: string, request: ClaimRequest, remember: boolean): Promise<ClaimReply> {
+export async function claim(engine: Engine, queue: string, request: ClaimRequest): Promise<ClaimReply> {
+  const { server, wake, callOrder, fitting, unanswered } = engine;
+  const doubtful = unanswered.has(request.session);
+  unanswered.add(request.session);
+  const changes = wake.claiming(queue);
+  const sent = fitting.limit(queue, request);
+  const call = { caller: request.session, seq: request.seq };
+  const reply = await callOrder.run(call, () => claimSome(server, queue, sent, doubtful));
+  unanswered.delete(request.session);
+  fitting.learn(queue, request, sent, reply);
+  wake.claimed(queue, changes, request.count, reply);
+  // Another claim may have skipped the jobs that did not fit into this reply.
+  if (reply.jobs.length > 0) wake.signal(queue, reply.more === true ? 'jobs' : 'news');
+  return reply;
+}
+
+async function claimSome(server: Server, queue: string, request: ClaimRequest, remember: boolean): Promise<ClaimReply> {
   const plain = remember || !isPlain(request) ? undefined : await claimPlain(server, queue, request);
   const row = plain ?? (await claimAny(server, queue, request, remember));
   return fillClaimed(server, queue, toClaimReply(row, request));

@@ -1,7 +1,7 @@
 // Reads and trims the log of a queue. Reading folds the journal first (fold), so that event ids follow the order of commits.
 import { REPLY_BYTES } from '../budget.js';
 import type { EventName, EventsReply, StoredEvent } from '../contract/index.js';
-import type { Server } from './driver/server.js';
+import type { Engine } from './driver/engine.js';
 
 /** Null in an array: this event has no such field. */
 type Fields = Record<string, string | number | (string | number | null)[]>;
@@ -20,7 +20,7 @@ const IMPLIED: Partial<Record<string, Record<string, string>>> = {
   failed: { prev: 'active' },
 } satisfies Partial<Record<EventName, Record<string, string>>>;
 
-export async function events(server: Server, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
+export async function events({ server }: Engine, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
   const reply = await server.call<Reply>('events_after', { name: queue, after, limit, budget: REPLY_BYTES });
   const found: StoredEvent[] = [];
   for (const [first, groups] of reply.rows) {

@@ -7,6 +7,7 @@ import { LINK_STATES, type LinkState } from '../../job/family.js';
 import { within } from '../../runtime/within.js';
 import { REPLY_BYTES } from '../budget.js';
 import type { ChildrenQuery, ChildrenReply, Link, RelayReply } from '../contract/index.js';
+import type { Engine } from './driver/engine.js';
 import { KEEPING_MS, type Server, type Values } from './driver/server.js';
 import type { Wake } from './wake.js';
 
@@ -115,7 +116,7 @@ interface LinksRow {
 }
 
 export async function children(
-  server: Server,
+  { server }: Engine,
   queue: string,
   job: string,
   { states, after, limit }: ChildrenQuery,

@@ -23,12 +23,13 @@ import { fillRecords, INLINE_BYTES } from './state/large-values.js';
 import { readMetrics } from './state/minute-counts.js';
 import { findSchedules } from './schedule.js';
 import type { Server } from './driver/server.js';
+import type { Engine } from './driver/engine.js';
 
-export function queues(server: Server, limit: number, after = ''): Promise<string[]> {
+export function queues({ server }: Engine, limit: number, after = ''): Promise<string[]> {
   return server.call<string[]>('queue_names', { after, limit });
 }
 
-export function jobs(server: Server, queue: string, query: string[] | ListQuery | GroupJobsQuery): Promise<JobsReply> {
+export function jobs({ server }: Engine, queue: string, query: string[] | ListQuery | GroupJobsQuery): Promise<JobsReply> {
   return Array.isArray(query) ? byId(server, queue, query) : list(server, queue, query);
 }
 
@@ -46,7 +47,7 @@ async function byId(server: Server, queue: string, jobIds: string[]): Promise<Jo
   return { jobs: records.map((record) => (filled.has(record) ? record : undefined)), more: records.length < jobIds.length };
 }
 
-export async function steps(server: Server, queue: string, jobId: string): Promise<Step[]> {
+export async function steps({ server }: Engine, queue: string, jobId: string): Promise<Step[]> {
   const rows = await server.call<[name: string, value: string][]>('steps_of', { name: queue, job: jobId });
   return rows.map(([name, value]) => ({ name, value }));
 }
@@ -85,7 +86,7 @@ interface StatusRow {
   cap: number | null;
 }
 
-export async function status(server: Server, queue: string, ask: StatusQuery = {}): Promise<QueueStatus> {
+export async function status({ server }: Engine, queue: string, ask: StatusQuery = {}): Promise<QueueStatus> {
   const { deduplication, schedules, priorities, metrics, groups } = ask;
   const row = await server.call<StatusRow | null>('status', { name: queue });
   const counted = metrics && (await readMetrics(server, queue, metrics));
@@ -136,7 +137,7 @@ async function ownersOf(server: Server, queue: string, ids: string[]): Promise<(
 }
 
 export function logs(
-  server: Server,
+  { server }: Engine,
   queue: string,
   jobId: string,
   { start, end, asc }: { start: number; end: number; asc: boolean },
@@ -144,7 +145,7 @@ export function logs(
   return server.call('logs_of', { name: queue, job: jobId, start, end, asc, budget: REPLY_BYTES });
 }
 
-export async function locks(server: Server, queue: string, query: LockQuery): Promise<LockReply> {
+export async function locks({ server }: Engine, queue: string, query: LockQuery): Promise<LockReply> {
   if ('session' in query) return owned(server, queue, query.session);
   if ('names' in query) return namedLocks(server, queue, query.names);
   return jobLocks(server, queue, query.jobIds);
@@ -163,7 +164,7 @@ async function namedLocks(server: Server, queue: string, names: string[]): Promi
   return found.map((lock) => lock ?? undefined);
 }
 
-export async function sessions(server: Server, queue: string): Promise<SessionInfo[]> {
+export async function sessions({ server }: Engine, queue: string): Promise<SessionInfo[]> {
   return (await server.call<SessionInfo[] | null>('sessions_of', { name: queue })) ?? [];
 }
 

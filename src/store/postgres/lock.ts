@@ -1,9 +1,9 @@
 // Extends the locks of jobs. An extension needs the current token.
 import type { Extension, ExtendStatus } from '../contract/index.js';
 import { splitToken } from './record.js';
-import type { Server } from './driver/server.js';
+import type { Engine } from './driver/engine.js';
 
-export function extend(server: Server, queue: string, extensions: Extension[]): Promise<ExtendStatus[]> {
+export function extend({ server }: Engine, queue: string, extensions: Extension[]): Promise<ExtendStatus[]> {
   const tokens = extensions.map(({ token }) => splitToken(token));
   return server.call<ExtendStatus[]>('extend', {
     name: queue,

@@ -1,11 +1,11 @@
 // Named locks: acquire, release, and the queue of lock waiters. Lock clients call it through the store. A name must never have two living
 // owners.
 import type { LetGoStatus, LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
-import type { Server } from './driver/server.js';
+import type { Engine } from './driver/engine.js';
 
 type GrantRow = [status: LockGrant['status'], fence?: number | null, ahead?: number | null, endsInMs?: number | null];
 
-export async function acquire(server: Server, queue: string, wishes: LockRequest[]): Promise<LockGrant[]> {
+export async function acquire({ server }: Engine, queue: string, wishes: LockRequest[]): Promise<LockGrant[]> {
   const rows = await server.call<GrantRow[]>('acquire', {
     name: queue,
     names: wishes.map(({ name }) => name),
@@ -22,7 +22,9 @@ export async function acquire(server: Server, queue: string, wishes: LockRequest
   });
 }
 
-export async function letGo(server: Server, queue: string, locks: NamedLockRef[]): Promise<LetGoStatus[]> {
+export async function letGo({ server, wake }: Engine, queue: string, locks: NamedLockRef[]): Promise<LetGoStatus[]> {
   const values = { name: queue, names: locks.map(({ name }) => name), tokens: locks.map(({ token }) => token) };
-  return (await server.call<boolean[]>('let_go', values)).map((freed) => (freed ? 'done' : 'missing'));
+  const freed = await server.call<boolean[]>('let_go', values);
+  if (freed.includes(true)) wake.signal(queue, 'locks');
+  return freed.map((isFree) => (isFree ? 'done' : 'missing'));
 }

@@ -3,6 +3,7 @@
 // shorten a session to its grace, never end it.
 import type { ProbeReply, SessionCheck, SessionRef } from '../contract/index.js';
 import { KEEPING_MS, type Server } from './driver/server.js';
+import type { Engine } from './driver/engine.js';
 
 /** Timeout of an attest. It is sent after a connection was lost, and may get another dead connection: it must not wait long for that. */
 const ATTEST_MS = 2_000;
@@ -19,7 +20,7 @@ export interface Vouching {
 type Probed = [sessions: number, dueInMs: number | null, suspectedNow: number, undone: boolean | null];
 
 /** Checks which processes are gone. Without hints of its own, a process suspects no other. */
-export async function probe(server: Server, queue: string, hinted: boolean): Promise<ProbeReply> {
+export async function probe({ server, hinted }: Engine, queue: string): Promise<ProbeReply> {
   const look = (): Promise<Probed> => server.call<Probed>('probe', { name: queue, hinted }, KEEPING_MS);
   let [sessions, dueInMs, suspectedNow, undone] = await look();
   // The suspicion is committed now: the second call sets when the suspected sessions end.
@@ -29,7 +30,7 @@ export async function probe(server: Server, queue: string, hinted: boolean): Pro
   return reply;
 }
 
-export async function checkSessions(server: Server, sessions: SessionRef[]): Promise<SessionCheck[]> {
+export async function checkSessions({ server }: Engine, sessions: SessionRef[]): Promise<SessionCheck[]> {
   const [one] = sessions;
   if (one !== undefined && sessions.length === 1) {
     const rows = await server.askShort('unsuspected_alone', { queue: one.queue, id: one.id }, ASK_MS);

@@ -2,9 +2,10 @@
 // finds another version, and must change nothing.
 import type { ScheduleChange, ScheduleQuery, ScheduleReply, SchedulesFound, Slot } from '../contract/index.js';
 import { columnsOf } from './record.js';
-import type { Calls, Server } from './driver/server.js';
+import type { Engine } from './driver/engine.js';
+import type { Server } from './driver/server.js';
 
-export function schedule(server: Calls, queue: string, changes: ScheduleChange[]): Promise<ScheduleReply[]> {
+export async function schedule(engine: Engine, queue: string, changes: ScheduleChange[]): Promise<ScheduleReply[]> {
   const each = <T>(pick: (change: ScheduleChange) => T | undefined): (T | null)[] => changes.map((one) => pick(one) ?? null);
   const ofPut = <T>(pick: (put: Extract<ScheduleChange, { kind: 'put' }>) => T): (T | null)[] =>
     each((change) => (change.kind === 'put' ? pick(change) : undefined));
@@ -13,18 +14,22 @@ export function schedule(server: Calls, queue: string, changes: ScheduleChange[]
   const { ids: jobs, ...columns } = columnsOf(
     ofSlot(({ job, dueInMs }, scheduleId) => ({ ...job, delayMs: Math.max(0, dueInMs), scheduleId })),
   );
-  return server.call<ScheduleReply[]>('schedule', {
-    name: queue,
-    kinds: each(({ kind }) => kind),
-    ids: each(({ id }) => id),
-    versions: each(({ version }) => version),
-    specs: ofPut(({ spec }) => spec),
-    serials: ofPut(({ serial }) => serial),
-    ats: ofSlot(({ at }) => at),
-    counts: ofSlot(({ count }) => count),
-    jobs,
-    ...columns,
-  });
+  const replies = await engine.sending([queue], (calls) =>
+    calls.call<ScheduleReply[]>('schedule', {
+      name: queue,
+      kinds: each(({ kind }) => kind),
+      ids: each(({ id }) => id),
+      versions: each(({ version }) => version),
+      specs: ofPut(({ spec }) => spec),
+      serials: ofPut(({ serial }) => serial),
+      ats: ofSlot(({ at }) => at),
+      counts: ofSlot(({ count }) => count),
+      jobs,
+      ...columns,
+    }),
+  );
+  if (replies.some(({ status }) => status === 'done')) engine.wake.signal(queue, 'jobs');
+  return replies;
 }
 
 export function findSchedules(server: Server, queue: string, query: ScheduleQuery): Promise<SchedulesFound> {

@@ -10,25 +10,27 @@ import {
   type SessionEnd,
   type SessionRef,
 } from '../contract/index.js';
-import type { Vouching } from './probe.js';
-import { type Calls, KEEPING_MS, type Server } from './driver/server.js';
+import type { Engine } from './driver/engine.js';
+import { KEEPING_MS, type Server } from './driver/server.js';
 
-export async function openSession(server: Server, session: NewSession, { presence, vouched }: Vouching): Promise<void> {
+export function openSession(engine: Engine, session: NewSession): Promise<void> {
   const { queue, id, owner, durationMs, maxStalls, slots, graceMs = CRASH_GRACE_MS } = session;
   const { host, pid, name, instance } = owner;
-  await server.call('open_session', {
-    name: queue,
-    id,
-    host,
-    pid,
-    owner: name,
-    instance,
-    duration: durationMs,
-    maxStalls,
-    slots,
-    grace: graceMs,
-    presence,
-    vouched,
+  return engine.vouch(async ({ presence, vouched }) => {
+    await engine.server.call('open_session', {
+      name: queue,
+      id,
+      host,
+      pid,
+      owner: name,
+      instance,
+      duration: durationMs,
+      maxStalls,
+      slots,
+      grace: graceMs,
+      presence,
+      vouched,
+    });
   });
 }
 
@@ -36,8 +38,10 @@ type NoticeRow = [number: number, jobId: string, fence: number, reason: string, 
 /** Null: the session was reaped or closed. */
 type StoredNotices = NoticeRow[] | null;
 
-export async function renew(server: Server, renewals: Renewal[]): Promise<RenewReply[]> {
+export async function renew({ server, wake }: Engine, renewals: Renewal[]): Promise<RenewReply[]> {
   const rows = await (renewals.length === 1 ? renewOne(server, renewals[0] as Renewal) : renewMany(server, renewals));
+  // Slots that a session gives up leave jobs for other sessions.
+  for (const { queue, slots } of renewals) if (slots !== undefined) wake.signal(queue, 'jobs');
   return renewals.map(({ id }, index) => {
     const row = rows[index] ?? null;
     if (row === null) return { alive: false, notices: [] };
@@ -65,7 +69,10 @@ function renewMany(server: Server, renewals: Renewal[]): Promise<StoredNotices[]
   return server.call<StoredNotices[]>('renew', values, KEEPING_MS);
 }
 
-export async function closeSessions(server: Calls, sessions: SessionRef[], how: SessionEnd): Promise<void> {
+export async function closeSessions(engine: Engine, sessions: SessionRef[], how: SessionEnd): Promise<void> {
   const values = { names: sessions.map(({ queue }) => queue), ids: sessions.map(({ id }) => id), charged: how === 'crashed' };
-  await server.call('close_sessions', values);
+  const queues = [...new Set(sessions.map(({ queue }) => queue))];
+  await engine.sending(queues, (calls) => calls.call('close_sessions', values));
+  for (const queue of queues) engine.wake.signal(queue, 'both');
+  for (const { id } of sessions) engine.unanswered.delete(id);
 }

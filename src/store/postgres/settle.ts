@@ -8,7 +8,9 @@ import { type ClaimedRow, countOf, isPlain, toClaimReply } from './claim.js';
 import { splitToken } from './record.js';
 import type { Joined } from './state/joined.js';
 import { fillClaimed, INLINE_BYTES, inlineBytes } from './state/large-values.js';
+import type { Engine } from './driver/engine.js';
 import type { Calls, Server, Values } from './driver/server.js';
+import { joinTransaction } from './driver/user-transaction.js';
 
 /** How many calls of a queue skip the fast path after it did not apply. */
 const DETOURS = 20;
@@ -70,14 +72,41 @@ interface Reply {
 }
 
 export async function settle(
-  server: Server,
+  engine: Engine,
+  queue: string,
+  outcomes: Outcome[],
+  call?: Call,
+  request?: ClaimRequest,
+  transaction?: unknown,
+): Promise<SettleReply> {
+  const { server, wake, callOrder, fitting, unanswered, joined } = engine;
+  if (transaction !== undefined)
+    return settleWithin(joinTransaction(server, transaction, wake.notification([queue])), queue, outcomes, joined);
+  const claim = request && fitting.limit(queue, request);
+  const work = (): Promise<Settled> => settleSome(engine, queue, outcomes, call, claim);
+  const changes = wake.claiming(queue);
+  const { room, sent, ...reply } = await (call === undefined ? work() : callOrder.run(call, work));
+  if (call !== undefined) unanswered.delete(call.caller);
+  const { claimed } = reply;
+  if (request !== undefined && claim !== undefined && claimed !== undefined) {
+    fitting.learn(queue, request, claim, claimed);
+    wake.claimed(queue, changes, request.count, claimed);
+  }
+  const back = outcomes.some(({ kind }) => kind !== 'completed' && kind !== 'failed');
+  wake.signal(queue, back || room || claimed?.more === true ? 'jobs' : 'news');
+  if (sent) await engine.relays.after(queue);
+  return reply;
+}
+
+type Settled = SettleReply & { room: boolean; sent: boolean };
+
+async function settleSome(
+  { server, detours, joined }: Engine,
   queue: string,
   outcomes: Outcome[],
   call: Call | undefined,
   claim: ClaimRequest | undefined,
-  detours: Detours,
-  joined: Joined,
-): Promise<SettleReply & { room: boolean; sent: boolean }> {
+): Promise<Settled> {
   const follows = joined.follow(outcomes);
   const plain = call && claim && !follows.any ? plainArguments(queue, outcomes, call, claim) : undefined;
   const path = plain && detours.pathOf(queue);
@@ -93,7 +122,7 @@ export async function settle(
 }
 
 /** Applies outcomes in a transaction of the user. */
-export async function settleWithin(server: Calls, queue: string, outcomes: Outcome[], joined: Joined): Promise<SettleReply> {
+async function settleWithin(server: Calls, queue: string, outcomes: Outcome[], joined: Joined): Promise<SettleReply> {
   const { results, sent = false } = await server.call<Reply>('settle', argumentsOf(queue, outcomes, undefined, undefined, true));
   joined.note(outcomes, sent);
   return { results: statusesOf(results) };

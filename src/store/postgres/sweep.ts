@@ -1,20 +1,21 @@
 // Finds dead sessions and expired locks, and hands their jobs back. Any worker may call it. A sweep never waits for a lock: it leaves a
 // row that another transaction holds to that transaction, or to the next sweep.
 import type { SweepReply } from '../contract/index.js';
+import type { Engine } from './driver/engine.js';
 import { KEEPING_MS, type Server } from './driver/server.js';
 
 /** Servers on which a reap was rehearsed (rehearse_reap). */
 const rehearsed = new WeakSet<Server>();
 
-/** `reaped`: how many sessions died, in whole or in part. `sent`: the sweep has written messages. */
-export type Swept = SweepReply & { reaped: number; sent?: boolean };
+/** The reply of the SQL function. `reaped`: how many sessions died, in whole or in part. `sent`: the sweep has written messages. */
+type SweptRow = Omit<SweepReply, 'lostBy'> & { lostBy: (string | null)[] | null; reaped: number; sent?: boolean };
 
-/** The reply of the SQL function. */
-type SweptRow = Omit<Swept, 'lostBy'> & { lostBy: (string | null)[] | null };
-
-export async function sweep(server: Server, queue: string, limit: number): Promise<Swept> {
-  const { lostBy, ...swept } = await sweepRow(server, queue, limit);
-  return lostBy === null ? swept : { ...swept, lostBy };
+export async function sweep({ server, wake, relays }: Engine, queue: string, limit: number): Promise<SweepReply> {
+  const { lostBy, reaped, sent, ...reply } = await sweepRow(server, queue, limit);
+  if (sent === true) await relays.after(queue);
+  if (reaped > 0) wake.signal(queue, 'both');
+  else if (reply.stalled.length + reply.failed.length > 0) wake.signal(queue, 'jobs');
+  return lostBy === null ? reply : { ...reply, lostBy };
 }
 
 async function sweepRow(server: Server, queue: string, limit: number): Promise<SweptRow> {

@@ -3,10 +3,23 @@
 import type { SettleStatus } from '../../job/outcome.js';
 import type { Write, WriteReply } from '../contract/index.js';
 import { splitToken } from './record.js';
+import type { Engine } from './driver/engine.js';
 import type { Calls } from './driver/server.js';
+import { joinTransaction } from './driver/user-transaction.js';
+
+export async function write(engine: Engine, queue: string, writes: Write[], transaction?: unknown): Promise<WriteReply[]> {
+  const { server, wake } = engine;
+  if (transaction !== undefined)
+    return writeAll(joinTransaction(server, transaction, wake.notification([queue])), queue, writes, true);
+  const replies = await writeAll(server, queue, writes, false);
+  // A signal may have moved a job to waiting.
+  if (writes.some((item) => item.kind === 'step' && item.token === undefined)) wake.signal(queue, 'jobs');
+  else if (writes.some(({ kind }) => kind === 'progress' || kind === 'event')) wake.signal(queue, 'news');
+  return replies;
+}
 
 /** `within`: the call runs in a transaction of the user. */
-export async function write(server: Calls, queue: string, writes: Write[], within: boolean): Promise<WriteReply[]> {
+async function writeAll(server: Calls, queue: string, writes: Write[], within: boolean): Promise<WriteReply[]> {
   const tokens = writes.map((item) => (item.kind === 'event' || item.token === undefined ? undefined : splitToken(item.token)));
   const rows = await server.call<[status: SettleStatus, count?: number | null, value?: string][]>('write_jobs', {
     name: queue,

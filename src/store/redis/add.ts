@@ -9,6 +9,7 @@ import type { Engine } from './driver/engine.js';
 import type { Routes } from './state/relays.js';
 
 export async function add(engine: Engine, queue: string, jobs: NewJob[], { caller, seq }: Call): Promise<AddReply[]> {
+  engine.registry.ensure(queue);
   const args: Argument[] = [caller, seq, jobs.length];
   // Most calls need only the texts. Two arguments less for each job save measurable time in the client and in Redis.
   if (jobs.every(isBare)) for (const job of jobs) args.push(jobText(job));
@@ -19,7 +20,9 @@ export async function add(engine: Engine, queue: string, jobs: NewJob[], { calle
       if (anyMarked) args.push(extraText(job), modeOf(job.deduplication));
     }
   }
-  return readAdded(engine, queue, String(await engine.run('add', queue, args)));
+  const sent = engine.run('add', queue, args);
+  engine.wake.sent(queue);
+  return readAdded(engine, queue, String(await sent));
 }
 
 /** A job that was triggered has no mark, but a schedule in its extras. */

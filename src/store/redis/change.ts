@@ -15,7 +15,11 @@ const STATUSES: Record<string, ChangeStatus> = { d: 'done', m: 'missing', s: 'st
 /** Jobs that one script cancels by id: this takes Redis about 3 ms. */
 const CANCELLED_AT_ONCE = 150;
 
-export async function changeById(engine: Engine, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
+export function change(engine: Engine, queue: string, target: string[] | Selection, what: Change): Promise<ChangeReply> {
+  return Array.isArray(target) ? changeById(engine, queue, target, what) : changeSelected(engine, queue, target, what);
+}
+
+async function changeById(engine: Engine, queue: string, jobIds: string[], change: Change): Promise<ChangeReply> {
   const statuses: ChangeStatus[] = [];
   const most = change.kind === 'cancel' ? CANCELLED_AT_ONCE : jobIds.length;
   for (let first = 0; first < jobIds.length; first += most) {
@@ -62,7 +66,7 @@ function resetsOf(change: Change): [made: number, started: number] {
   return [change.resetAttemptsMade ? 1 : 0, change.resetAttemptsStarted ? 1 : 0];
 }
 
-export async function changeSelected(engine: Engine, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
+async function changeSelected(engine: Engine, queue: string, selection: Selection, change: Change): Promise<ChangeReply> {
   if (change.kind === 'remove') return removeSelected(engine, queue, selection, change);
   if (change.kind === 'send') return replyToSelection(await sendSelected(engine, queue, selection, change.to), selection);
   if (change.kind === 'cancel') return replyToSelection(await cancelSelected(engine, queue, selection, change.reason), selection);

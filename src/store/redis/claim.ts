@@ -6,6 +6,7 @@ import type { Argument } from './driver/driver.js';
 import { addSides, fieldsOf, freeText, JOB_FIELDS } from './record.js';
 import type { Runner } from './driver/runner.js';
 import { readSchedule } from './schedule.js';
+import type { Engine } from './driver/engine.js';
 
 type Column = (string | null)[];
 /** The reply of lua/claim.lua; only the head if no job was claimed. */
@@ -22,7 +23,7 @@ export type RawClaim = [
 
 const TEXTS_OF_GRANT = 3;
 
-export async function claim(run: Runner, queue: string, request: ClaimRequest): Promise<ClaimReply> {
+export async function claim({ run }: Engine, queue: string, request: ClaimRequest): Promise<ClaimReply> {
   const args: Argument[] = ['', '', '', 1];
   writeClaim(args, request);
   args.push(0);

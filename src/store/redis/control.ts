@@ -3,10 +3,11 @@ import type { ForgetTarget, GroupRules, GroupSettings, QueueSettings } from '../
 import type { Argument } from './driver/driver.js';
 import type { Runner } from './driver/runner.js';
 import { freeText } from './record.js';
+import type { Engine } from './driver/engine.js';
 
 const REMOVED = -1;
 
-export async function configure(run: Runner, queue: string, settings: QueueSettings): Promise<void> {
+export async function configure({ run }: Engine, queue: string, settings: QueueSettings): Promise<void> {
   const { paused, blockedMs, cap, rate, metrics, groups, group } = settings;
   await run('configure', queue, [
     paused === undefined ? '' : Number(paused),
@@ -38,7 +39,7 @@ function groupArguments(group: GroupSettings | undefined): Argument[] {
   ];
 }
 
-export async function forget(run: Runner, queue: string, what: ForgetTarget): Promise<number> {
+export async function forget({ run }: Engine, queue: string, what: ForgetTarget): Promise<number> {
   if ('events' in what) return Number(await run('forget', queue, [what.events, 0]));
   if ('deduplication' in what) return forgetEntries(run, queue, what.deduplication, what.ownedBy);
   if ('caller' in what) await run('forget-caller', queue, [what.caller]);

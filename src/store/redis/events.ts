@@ -1,7 +1,7 @@
 // Reads the event log of a queue, which `queue` in lua/queues.lua writes: one entry per script, with records of a letter and texts.
 import { REPLY_BYTES } from '../budget.js';
 import type { EventName, EventsReply, StoredEvent } from '../contract/index.js';
-import type { Runner } from './driver/runner.js';
+import type { Engine } from './driver/engine.js';
 
 /** An event of a record. Without a name of its own it is an event of a user, whose name is in the record. */
 type Template = [name: EventName | '', fixed?: Record<string, string>, ...fields: string[]];
@@ -65,32 +65,32 @@ const ENTRIES_AT_ONCE = 100;
 
 type Entry = [id: string, fields: [string, string]];
 
-export async function readEvents(run: Runner, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
-  const events: StoredEvent[] = [];
+export async function events({ run }: Engine, queue: string, after: number | undefined, limit: number): Promise<EventsReply> {
+  const found: StoredEvent[] = [];
   let missed: Pick<EventsReply, 'missed'> = {};
   for (let last = after, left = REPLY_BYTES; ; ) {
-    const wanted = limit - events.length;
+    const wanted = limit - found.length;
     const reply = (await run('events', queue, [last ?? '', ENTRIES_AT_ONCE, wanted])) as [number, number, Entry[], Entry[]];
     const [newest, firstVisible, entries, values] = reply;
-    if (last === undefined) return { events, last: newest };
+    if (last === undefined) return { events: found, last: newest };
     const position = last;
     last = Math.min(Math.max(last, firstVisible - 1), newest);
     if (entries[0] !== undefined) last = Math.max(last, endOf(entries[0]) - countOf(entries[0]));
-    if (events.length === 0 && last > position) missed = { missed: last - position };
+    if (found.length === 0 && last > position) missed = { missed: last - position };
     for (const entry of entries) {
       for (const event of readEntry(entry)) {
         if (event.id <= last) continue;
-        if (events.length >= limit) return { events, last, ...missed };
+        if (found.length >= limit) return { events: found, last, ...missed };
         if (event.large === 1) addValue(event, entry, values);
         left -= sizeOf(event);
-        if (left < 0 && events.length > 0) return { events, last, more: true, ...missed };
-        events.push(event);
+        if (left < 0 && found.length > 0) return { events: found, last, more: true, ...missed };
+        found.push(event);
         last = event.id;
       }
       // The last event number of an entry may be unused, so continue after the end of the entry.
       last = Math.max(last, endOf(entry));
     }
-    if (entries.length === 0 || last >= newest || events.length >= limit) return { events, last, ...missed };
+    if (entries.length === 0 || last >= newest || found.length >= limit) return { events: found, last, ...missed };
   }
 }
 
@@ -121,13 +121,13 @@ function sizeOf(event: StoredEvent): number {
 function readEntry([id, [, body]]: Entry): StoredEvent[] {
   const [last = 0, count = 0] = id.split('-').map(Number);
   const texts = body.split('\0');
-  const events: StoredEvent[] = [];
+  const found: StoredEvent[] = [];
   let number = last - count;
   for (let at = 0; at < texts.length; ) {
     const kind = KINDS[texts[at] as string];
     if (kind === undefined) break;
     const values = Object.fromEntries(kind.texts.map((name, index) => [name, texts[at + 1 + index] ?? '']));
-    if (values['losses'] !== undefined) addLosses(events, values['losses']);
+    if (values['losses'] !== undefined) addLosses(found, values['losses']);
     for (const [name, fixed, ...fields] of kind.events) {
       number += 1;
       // The job failed with attempts left: its number stays unused (see lua/settle.lua).
@@ -138,11 +138,11 @@ function readEntry([id, [, body]]: Entry): StoredEvent[] {
         if (values[field] === LARGE_VALUE && VALUES.has(field)) event.large = 1;
         else event[field] = NUMBERS.has(field) ? Number(values[field]) : values[field];
       }
-      events.push(event);
+      found.push(event);
     }
     at += 1 + kind.texts.length;
   }
-  return events;
+  return found;
 }
 
 function addLosses(events: StoredEvent[], text: string): void {

@@ -1,12 +1,12 @@
 // Reads the links of a parent to its children (`children` in lua/families.lua).
 import type { ChildrenQuery, ChildrenReply, Link, LinkState } from '../contract/index.js';
-import type { Runner } from './driver/runner.js';
+import type { Engine } from './driver/engine.js';
 
 const LETTERS: Record<LinkState, string> = { pending: 'p', processed: 'd', failed: 'f', ignored: 'i' };
 const STATES: Record<string, LinkState> = { p: 'pending', d: 'processed', f: 'failed', i: 'ignored' };
 const TEXTS_OF_LINK = 3;
 
-export async function children(run: Runner, queue: string, jobId: string, query: ChildrenQuery): Promise<ChildrenReply> {
+export async function children({ run }: Engine, queue: string, jobId: string, query: ChildrenQuery): Promise<ChildrenReply> {
   type Raw = [counts: number[], next: string, links: string[]];
   const states = query.states.map((state) => LETTERS[state]).join('');
   const links: Link[] = [];

@@ -19,6 +19,7 @@ import type {
 import { type Columns, freeText, toRecords } from './record.js';
 import type { Runner } from './driver/runner.js';
 import { status } from './state/status.js';
+import type { Engine } from './driver/engine.js';
 
 /** The sorted set of each list except the active one. Jobs that wait for their lock key are in a set beside it (`list` in lua/jobs.lua). */
 const PLACES: Record<Exclude<ListName, 'active'>, string> = {
@@ -31,13 +32,13 @@ const PLACES: Record<Exclude<ListName, 'active'>, string> = {
 };
 const LISTED_AT_ONCE = 250;
 
-export function jobs(run: Runner, queue: string, query: string[] | ListQuery | GroupJobsQuery): Promise<JobsReply> {
+export function jobs({ run }: Engine, queue: string, query: string[] | ListQuery | GroupJobsQuery): Promise<JobsReply> {
   if (Array.isArray(query)) return byId(run, queue, query);
   return 'group' in query ? listGroup(run, queue, query) : list(run, queue, query);
 }
 
 /** Reads the steps of a job in the order in which they were recorded: see `marking` in lua/jobs.lua. */
-export async function steps(run: Runner, queue: string, jobId: string): Promise<Step[]> {
+export async function steps({ run }: Engine, queue: string, jobId: string): Promise<Step[]> {
   const flat = (await run('steps', queue, [jobId])) as string[];
   const numbered: [number: number, step: Step][] = [];
   for (let at = 0; at < flat.length; at += 2) {
@@ -110,7 +111,7 @@ async function readPlace(run: Runner, queue: string, place: string, query: Range
  * Returns false if the byte budget cut the list.
  */
 async function readActive(run: Runner, queue: string, { start, end, asc }: ListQuery, reading: Reading): Promise<boolean> {
-  const { active } = (await status(run, queue)).counts;
+  const { active } = (await status({ run }, queue)).counts;
   const first = Math.max(0, start < 0 ? active + start : start);
   let left = (end < 0 ? active + end : Math.min(end, active - 1)) - first + 1;
   for (let skip = first, after = ''; left > 0; ) {
@@ -128,7 +129,7 @@ async function readActive(run: Runner, queue: string, { start, end, asc }: ListQ
 }
 
 export async function logs(
-  run: Runner,
+  { run }: Engine,
   queue: string,
   jobId: string,
   { start, end, asc }: { start: number; end: number; asc: boolean },
@@ -137,7 +138,7 @@ export async function logs(
   return { logs: rows, count };
 }
 
-export async function locks(run: Runner, queue: string, query: LockQuery): Promise<LockReply> {
+export async function locks({ run }: Engine, queue: string, query: LockQuery): Promise<LockReply> {
   if ('session' in query) return owned(run, queue, query.session);
   if ('names' in query) return inParts(query.names, (names) => namedLocks(run, queue, names));
   return inParts(query.jobIds, (ids) => jobLocks(run, queue, ids));
@@ -195,7 +196,7 @@ type RawSession = [
   slots: string | null,
 ];
 
-export async function sessions(run: Runner, queue: string): Promise<SessionInfo[]> {
+export async function sessions({ run }: Engine, queue: string): Promise<SessionInfo[]> {
   const replies: RawSession[] = [];
   for (let page: RawSession[] = []; ; ) {
     page = (await run('sessions', queue, [replies.length, LISTED_AT_ONCE])) as RawSession[];

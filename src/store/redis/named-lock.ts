@@ -1,11 +1,11 @@
 // Named locks: acquire and let go. Each function writes the arguments of a Lua script and reads its reply; Redis decides on ownership.
 import type { LetGoStatus, LockGrant, LockRequest, NamedLockRef } from '../contract/index.js';
-import type { Runner } from './driver/runner.js';
+import type { Engine } from './driver/engine.js';
 
 /** A reply of `acquire` in lua/named-locks.lua. */
 type RawGrant = [status: 'g'] | [status: 'h', fence: string] | [status: 't', ahead: number, endsInMs: number | ''];
 
-export async function acquire(run: Runner, queue: string, wishes: LockRequest[]): Promise<LockGrant[]> {
+export async function acquire({ run }: Engine, queue: string, wishes: LockRequest[]): Promise<LockGrant[]> {
   const args = wishes.flatMap(({ name, token, session, keepPlaceMs }) => [name, token, session, keepPlaceMs]);
   return ((await run('acquire', queue, args)) as RawGrant[]).map(readGrant);
 }
@@ -17,7 +17,7 @@ function readGrant(grant: RawGrant): LockGrant {
   return { status: 'taken', ahead, ...(endsInMs !== '' && { endsInMs }) };
 }
 
-export async function letGo(run: Runner, queue: string, locks: NamedLockRef[]): Promise<LetGoStatus[]> {
+export async function letGo({ run }: Engine, queue: string, locks: NamedLockRef[]): Promise<LetGoStatus[]> {
   const args = locks.flatMap(({ name, token }) => [name, token]);
   return ((await run('let-go', queue, args)) as number[]).map((reply) => (reply === 1 ? 'done' : 'missing'));
 }

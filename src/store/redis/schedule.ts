@@ -12,7 +12,12 @@ const KINDS: Record<ScheduleChange['kind'], string> = { put: 'u', advance: 'a', 
 const STATUSES: Record<string, ScheduleReply['status']> = { d: 'done', s: 'stale', m: 'missing', t: 'taken' };
 const STATES: Record<string, ScheduleRecord['state']> = { r: 'running', o: 'owing', p: 'paused', e: 'ended' };
 
-export async function schedule({ run, relays }: Engine, queue: string, changes: ScheduleChange[]): Promise<ScheduleReply[]> {
+export async function schedule(
+  { run, relays, registry }: Engine,
+  queue: string,
+  changes: ScheduleChange[],
+): Promise<ScheduleReply[]> {
+  registry.ensure(queue);
   const replies = (await run('schedule', queue, changes.flatMap(argumentsOf))) as string[];
   if (replies.length > changes.length) await relays.after(queue, replies.slice(changes.length));
   return changes.map(({ id }, index) => readReply(id, replies[index] ?? ''));

@@ -17,8 +17,9 @@ import type { Engine } from './driver/engine.js';
 /** Sessions that one script renews or checks: this takes Redis about 1 ms. */
 const SESSIONS_AT_ONCE = 200;
 
-export async function openSession(run: Runner, session: NewSession, presence: string | undefined): Promise<void> {
+export async function openSession({ run, presence, registry }: Engine, session: NewSession): Promise<void> {
   const { queue, id, owner, durationMs, maxStalls, slots, graceMs = CRASH_GRACE_MS } = session;
+  registry.write(queue);
   await run('open-session', queue, [
     id,
     freeText(owner.host),
@@ -26,18 +27,23 @@ export async function openSession(run: Runner, session: NewSession, presence: st
     freeText(owner.name),
     durationMs,
     maxStalls,
-    presence ?? '',
+    presence.current ?? '',
     freeText(owner.instance),
     slots,
     graceMs,
   ]);
+  presence.vouchFor(queue, id);
 }
 
 /** Renews sessions in one round trip: the scripts of all queues are sent together. */
-export async function renew(run: Runner, renewals: Renewal[], presence: string | undefined): Promise<RenewReply[]> {
+export async function renew({ run, presence }: Engine, renewals: Renewal[]): Promise<RenewReply[]> {
   const replies = renewals.map((): RenewReply => ({ alive: false, notices: [] }));
-  const work = byQueue(renewals).map(([queue, indexes]) => renewPart(run, queue, indexes, renewals, presence, replies));
+  const work = byQueue(renewals).map(([queue, indexes]) => renewPart(run, queue, indexes, renewals, presence.current, replies));
   await Promise.all(work);
+  renewals.forEach(({ queue, id }, index) => {
+    if (replies[index]?.alive === true) presence.vouchFor(queue, id);
+    else presence.forget(queue, id);
+  });
   return replies;
 }
 
@@ -70,7 +76,7 @@ function readNotice(session: string, text: string): Notice {
   return { number: Number(number), kind, jobId, token: tokenOf(session, Number(fence)), fence: Number(fence), reason };
 }
 
-export async function closeSessions({ run, relays }: Engine, sessions: SessionRef[], how: SessionEnd): Promise<void> {
+export async function closeSessions({ run, relays, presence }: Engine, sessions: SessionRef[], how: SessionEnd): Promise<void> {
   await Promise.all(
     sessions.map(async ({ queue, id }) => {
       for (let left = 1; left === 1; ) {
@@ -80,9 +86,10 @@ export async function closeSessions({ run, relays }: Engine, sessions: SessionRe
       }
     }),
   );
+  for (const { queue, id } of sessions) presence.forget(queue, id);
 }
 
-export async function checkSessions(run: Runner, sessions: SessionRef[]): Promise<SessionCheck[]> {
+export async function checkSessions({ run }: Engine, sessions: SessionRef[]): Promise<SessionCheck[]> {
   const replies = sessions.map((): SessionCheck => ({ unsuspected: false, noticed: false }));
   const work = byQueue(sessions).map(async ([queue, indexes]) => {
     const ids = indexes.map((index) => (sessions[index] as SessionRef).id);

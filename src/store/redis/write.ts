@@ -7,11 +7,12 @@ import type { Runner } from './driver/runner.js';
 import type { ScriptName } from './driver/scripts.js';
 import { freeText } from './record.js';
 import { STATUSES } from './settle.js';
+import type { Engine } from './driver/engine.js';
 
 /** Writes of one script, if some of them record steps: 200 steps take Redis about 2 ms. */
 const WITH_STEPS_AT_ONCE = 200;
 
-export async function write(run: Runner, queue: string, writes: Write[]): Promise<WriteReply[]> {
+export async function write({ run }: Engine, queue: string, writes: Write[]): Promise<WriteReply[]> {
   if (!writes.some(isStep)) return writePart(run, queue, 'write', writes);
   const replies: WriteReply[] = [];
   for (let first = 0; first < writes.length; first += WITH_STEPS_AT_ONCE) {

@@ -54,9 +54,9 @@ async function argumentsOf(outcomes: Outcome[], request: Partial<ClaimRequest>, 
     return ['', '1,0,0,-1,1'];
   };
   const run = async (_name: string, _queue: string, args: Argument[]): Promise<string[]> => note(args);
-  if (outcomes.length > 0)
-    await settle({ run, relays: { writeNear: () => undefined } } as unknown as Engine, 'q', outcomes, call, wish);
-  else await claimAlone(run, 'q', wish);
+  const engine = { run, relays: { writeNear: () => undefined } } as unknown as Engine;
+  if (outcomes.length > 0) await settle(engine, 'q', outcomes, call, wish);
+  else await claimAlone(engine, 'q', wish);
   return sent;
 }
 

@@ -15,7 +15,7 @@ import { Fitting } from '../state/fitting.js';
 import { Joined } from '../state/joined.js';
 import { CallOrder } from '../state/call-order.js';
 import { prepareSchema } from './schema.js';
-import { Server } from './server.js';
+import { type Calls, Server } from './server.js';
 import { sqlOf } from './sql.js';
 import { Wake } from '../wake.js';
 import { Warnings } from './warnings.js';
@@ -124,6 +124,15 @@ export class Engine {
       onConnected: () => this.wake.wakeAll(),
       onLost: () => this.#presence.lost(),
     });
+  }
+
+  /** Calls functions that may write messages, and then delivers these before it returns. */
+  async sending<T>(queues: string[], work: (calls: Calls) => Promise<T>): Promise<T> {
+    let hasSent = false;
+    const onSent = (): void => void (hasSent = true);
+    const result = await work({ call: (name, values, patienceMs) => this.server.callAndSend(name, values, onSent, patienceMs) });
+    if (hasSent) await this.relays.after(...queues);
+    return result;
   }
 
   watch(queue: string, listener: () => void, what: WatchedChange): () => void {

@@ -3,6 +3,7 @@ import type { QueueMetrics, QueueStatus, StatusQuery } from '../../contract/inde
 import type { Runner } from '../driver/runner.js';
 import { findSchedules } from '../schedule.js';
 import { findGroups } from './groups.js';
+import type { Engine } from '../driver/engine.js';
 
 type Raw = [numbers: number[], owners: (string | 0)[], priorities: number[], metrics: number[]];
 type MetricsQuery = NonNullable<StatusQuery['metrics']>;
@@ -10,7 +11,7 @@ type MetricsQuery = NonNullable<StatusQuery['metrics']>;
 /** Minutes that one script reads. More would block Redis for milliseconds. */
 const MINUTES_AT_ONCE = 2000;
 
-export async function status(run: Runner, queue: string, query: StatusQuery = {}): Promise<QueueStatus> {
+export async function status({ run }: Pick<Engine, 'run'>, queue: string, query: StatusQuery = {}): Promise<QueueStatus> {
   const { deduplication = [], priorities = [], metrics, schedules, groups } = query;
   const args = [metrics?.kind ?? '', priorities.length, ...priorities, ...deduplication];
   const [numbers, owners, sizes, counts] = (await run('status', queue, args)) as Raw;
