@@ -100,8 +100,9 @@ export class AddBatcher {
     return this.#reached || jobs.length <= FEW ? most() : this.#open(performance.now()).then(most);
   }
 
-  /** Adds at most `mostAtOnce` jobs and MAX_BYTES; a single job may be larger. */
-  add(jobs: NewJob[]): Promise<AddReply[]> {
+  /** Adds at most `mostAtOnce` jobs and MAX_BYTES; a single job may be larger. In a `transaction` of the user, in a call of its own. */
+  add(jobs: NewJob[], transaction?: object): Promise<AddReply[]> {
+    if (transaction !== undefined) return this.addFamily(jobs, this.#options.queue, transaction);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ jobs, size: sizeOfAll(jobs), since: performance.now(), resolve, reject });
       this.#pump ??= this.#run();
@@ -109,37 +110,30 @@ export class AddBatcher {
   }
 
   /**
-   * Adds jobs of a family, in a call of its own: the store adds them as a whole or not at all. `queue`: the queue that the call names, if it
-   * is not the own one.
+   * Adds jobs in a call of their own, which names `queue`: the store adds them as a whole or not at all. In a `transaction` the call is never
+   * repeated, because a failure ends the transaction.
    */
   addFamily(jobs: NewJob[], queue: string, transaction?: object): Promise<AddReply[]> {
-    if (transaction !== undefined) return this.addWithin(transaction, jobs, queue);
     return new Promise((resolve, reject) => {
-      const parcel: Parcel = { jobs, queue, size: sizeOfAll(jobs), since: performance.now(), resolve, reject };
-      this.#track(this.#addApart(parcel));
+      const parcel: Parcel = { jobs, queue, size: 0, since: performance.now(), resolve, reject };
+      this.#addApart(parcel, transaction);
     });
   }
 
-  async #addApart(parcel: Parcel): Promise<void> {
-    try {
-      const store = await this.#open(parcel.since);
-      refuseFamilies(store.capabilities, parcel.jobs);
-      await (store.capabilities.inline ? this.#addInline(store, parcel) : this.#sendApart(store, parcel));
-    } catch (thrown) {
-      parcel.reject(toError(thrown));
-    }
+  #addApart(parcel: Parcel, transaction?: object): void {
+    const work = this.#callApart(parcel, transaction).then(parcel.resolve, parcel.reject);
+    this.#apart.add(work);
+    void work.then(() => this.#apart.delete(work));
   }
 
-  /** Adds in the user's transaction: separate from other jobs, and never repeated, because a failure ends the transaction. */
-  addWithin(transaction: object, jobs: NewJob[], queue = this.#options.queue): Promise<AddReply[]> {
-    const adding = this.#addWithin(transaction, jobs, queue);
-    this.#track(
-      adding.then(
-        () => undefined,
-        () => undefined,
-      ),
-    );
-    return adding;
+  async #callApart(parcel: Parcel, transaction: object | undefined): Promise<AddReply[]> {
+    const { jobs, since, queue = this.#options.queue } = parcel;
+    const store = await this.#open(since);
+    if (transaction !== undefined) return this.#addWithin(store, transaction, jobs, queue);
+    refuseFamilies(store.capabilities, jobs);
+    return store.capabilities.inline
+      ? store.add(queue, jobs, { caller: randomUUID(), seq: 1 })
+      : this.#call(store, [parcel], new Caller());
   }
 
   /** Resolves when every added job has its reply. A store that was never reached is not awaited any longer. */
@@ -166,7 +160,7 @@ export class AddBatcher {
     while (this.#waiting.length > 0) {
       await new Promise((resolve) => setImmediate(resolve));
       const parcels = this.#take();
-      if (parcels.length > 0) await this.#deliver(parcels);
+      if (parcels.length > 0) await this.#send(parcels);
     }
     this.#pump = undefined;
   }
@@ -190,16 +184,28 @@ export class AddBatcher {
     });
   }
 
-  async #deliver(parcels: Parcel[]): Promise<void> {
+  /**
+   * Sends a batch. If the store refuses it for its content, such as a job that is too large, each half goes alone: other jobs are not at
+   * fault. If another client's open transaction holds a job id, an add of the same id must wait for the end of that transaction: such
+   * parcels go apart, so that others do not wait behind them.
+   */
+  async #send(parcels: Parcel[]): Promise<void> {
+    let fitting = parcels;
     try {
       const store = await this.#open(parcels[0]?.since ?? 0);
-      const fitting = store.capabilities.families === true ? parcels : parcels.filter((parcel) => fits(store, parcel));
-      if (fitting.length === 0) return;
-      if (!store.capabilities.inline) return await this.#send(store, fitting);
+      if (store.capabilities.families !== true) fitting = parcels.filter((parcel) => fits(store, parcel));
       // A handler may add to this queue before its own job is acknowledged, so no parcel may wait for another here.
-      for (const parcel of fitting) this.#track(this.#addInline(store, parcel));
+      if (store.capabilities.inline) for (const parcel of fitting) this.#addApart(parcel);
+      else if (fitting.length > 0) answer(fitting, await this.#call(store, fitting, this.#caller));
     } catch (thrown) {
-      for (const parcel of parcels) parcel.reject(toError(thrown));
+      if (thrown instanceof HeldUp) {
+        for (const parcel of fitting.filter(isNamed)) this.#addApart(parcel);
+        const others = fitting.filter((parcel) => !isNamed(parcel));
+        if (others.length > 0) await this.#send(others);
+      } else if (fitting.length > 1 && isRefusal(thrown)) {
+        const middle = fitting.length >> 1;
+        for (const half of [fitting.slice(0, middle), fitting.slice(middle)]) await this.#send(half);
+      } else for (const parcel of fitting) parcel.reject(toError(thrown));
     }
   }
 
@@ -223,42 +229,6 @@ export class AddBatcher {
         if (!isRetryable(thrown) || left <= 0 || signal.aborted) throw thrown;
         await sleep(Math.min(retryPauseMs(tries), left), signal);
       }
-    }
-  }
-
-  /**
-   * Sends a batch. If another client's open transaction holds a job id, an add of the same id must wait for the end of that transaction.
-   * Such parcels are sent separately, so that other parcels do not wait behind them.
-   */
-  async #send(store: Store, parcels: Parcel[]): Promise<void> {
-    try {
-      return answer(parcels, await this.#call(store, parcels, this.#caller));
-    } catch (thrown) {
-      if (parcels.length > 1 && isRefusal(thrown)) return this.#sendHalves(store, parcels);
-      if (!(thrown instanceof HeldUp)) throw thrown;
-    }
-    for (const parcel of parcels.filter(isNamed)) this.#track(this.#sendApart(store, parcel));
-    const others = parcels.filter((parcel) => !isNamed(parcel));
-    if (others.length > 0) await this.#deliver(others);
-  }
-
-  /** Sends each half alone. The store refused the call for its content, such as a job that is too large: other jobs are not at fault. */
-  async #sendHalves(store: Store, parcels: Parcel[]): Promise<void> {
-    const middle = parcels.length >> 1;
-    for (const half of [parcels.slice(0, middle), parcels.slice(middle)]) {
-      try {
-        await this.#send(store, half);
-      } catch (thrown) {
-        for (const parcel of half) parcel.reject(toError(thrown));
-      }
-    }
-  }
-
-  async #sendApart(store: Store, parcel: Parcel): Promise<void> {
-    try {
-      parcel.resolve(await this.#call(store, [parcel], new Caller()));
-    } catch (thrown) {
-      parcel.reject(toError(thrown));
     }
   }
 
@@ -298,9 +268,8 @@ export class AddBatcher {
     }
   }
 
-  async #addWithin(transaction: object, jobs: NewJob[], queue: string): Promise<AddReply[]> {
+  async #addWithin(store: Store, transaction: object, jobs: NewJob[], queue: string): Promise<AddReply[]> {
     const { timeoutMs } = this.#options;
-    const store = await this.#open(performance.now());
     // A store without transactions would add outside of them.
     if (!store.capabilities.transactions) refuseTransaction(store.capabilities.engine, transaction);
     const call = { caller: randomUUID(), seq: 1 };
@@ -345,19 +314,6 @@ export class AddBatcher {
         retryable: true,
       },
     );
-  }
-
-  async #addInline(store: Store, parcel: Parcel): Promise<void> {
-    try {
-      parcel.resolve(await store.add(parcel.queue ?? this.#options.queue, parcel.jobs, { caller: randomUUID(), seq: 1 }));
-    } catch (thrown) {
-      parcel.reject(toError(thrown));
-    }
-  }
-
-  #track(work: Promise<void>): void {
-    this.#apart.add(work);
-    void work.then(() => this.#apart.delete(work));
   }
 }
 

@@ -1,4 +1,4 @@
-// Adds jobs that have parents: one call for each queue of parents, which the store carries out as a whole or not at all.
+// Adds jobs of which some have parents: one call for each queue of parents, which the store carries out as a whole or not at all.
 import { randomUUID } from 'node:crypto';
 import { HoldfastError } from '../errors.js';
 import { jobKey, queueNamesOf } from '../job/names.js';
@@ -14,23 +14,37 @@ export async function addWithParents(
   transaction: object | undefined,
 ): Promise<AddReply[]> {
   const replies: AddReply[] = [];
-  for (const [parentQueue, places] of placesByParent(jobs)) {
-    const own = places.map((place) => inQueue(jobs[place] as NewJob, queue, parentQueue));
-    const added = checkAdded(own, await batcher.addFamily(own, parentQueue, transaction));
+  const fill = (places: number[], added: AddReply[]): void => {
     for (const [index, place] of places.entries()) replies[place] = added[index] as AddReply;
+  };
+  const { own, byParent } = placesOf(jobs);
+  // First the jobs that the store may refuse.
+  for (const [parentQueue, places] of byParent) {
+    const children = places.map((place) => inQueue(jobs[place] as NewJob, queue, parentQueue));
+    fill(places, checkAdded(children, await batcher.addFamily(children, parentQueue, transaction)));
   }
+  if (own.length > 0)
+    fill(
+      own,
+      await batcher.add(
+        own.map((place) => jobs[place] as NewJob),
+        transaction,
+      ),
+    );
   return replies;
 }
 
-function placesByParent(jobs: NewJob[]): Map<string, number[]> {
-  const places = new Map<string, number[]>();
+/** Returns the places of the jobs: those without a parent, and the others by the queue of their parent. */
+function placesOf(jobs: NewJob[]): { own: number[]; byParent: Map<string, number[]> } {
+  const own: number[] = [];
+  const byParent = new Map<string, number[]>();
   for (const [place, { parents }] of jobs.entries()) {
-    const queue = parents?.[0]?.queue ?? '';
-    const known = places.get(queue);
-    if (known === undefined) places.set(queue, [place]);
-    else known.push(place);
+    const queue = parents?.[0]?.queue;
+    const places = queue === undefined ? own : (byParent.get(queue) ?? []);
+    places.push(place);
+    if (queue !== undefined) byParent.set(queue, places);
   }
-  return places;
+  return { own, byParent };
 }
 
 /** A job of another queue than that of the call needs an id: its own queue counts ids in another step. */

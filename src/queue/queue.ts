@@ -345,7 +345,10 @@ export class Queue<
 
   /** `given`: the data of each job as the caller passed it. */
   async #add(jobs: NewJob[], given: readonly unknown[], transaction: object | undefined): Promise<Job[]> {
-    const replies = await this.#send(jobs, transaction);
+    const batcher = this.#addBatcher;
+    const replies = await (jobs.some(({ parents }) => parents !== undefined)
+      ? addWithParents(batcher, this.#context.stored, jobs, transaction)
+      : batcher.add(jobs, transaction));
     const existing = replies.some(({ status }) => status !== 'added') ? await this.#existing(replies) : undefined;
     const handles = jobs.map((job, index) => {
       const { id, status } = replies[index] as AddReply;
@@ -358,17 +361,6 @@ export class Queue<
     // A queue cannot know whether the user's transaction is committed, so it emits nothing for it.
     if (transaction === undefined && this.listenerCount('waiting') > 0) this.#emitWaiting(handles);
     return handles;
-  }
-
-  async #send(jobs: NewJob[], transaction: object | undefined): Promise<AddReply[]> {
-    if (!jobs.some(({ parents }) => parents !== undefined))
-      return transaction === undefined ? this.#addBatcher.add(jobs) : this.#addBatcher.addWithin(transaction, jobs);
-    const own = jobs.filter(({ parents }) => parents === undefined);
-    const children = jobs.filter(({ parents }) => parents !== undefined);
-    // First the jobs that the store may refuse.
-    const ofChildren = await addWithParents(this.#addBatcher, this.#context.stored, children, transaction);
-    const ofOwn = own.length === 0 ? [] : await this.#send(own, transaction);
-    return jobs.map(({ parents }) => (parents === undefined ? ofOwn : ofChildren).shift() as AddReply);
   }
 
   /** Reads the existing jobs of duplicates. The add itself is done: if they cannot be read, the handle shows the given values instead. */
