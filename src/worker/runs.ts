@@ -178,16 +178,18 @@ export class Runs implements RunOwner {
     slots.running += 1;
     const job = new Job(this.#jobContext, claimed, { lock });
     if (this.#runner.beginsAtOnce) emitter.emit('active', job, 'waiting');
-    if (this.#tracing === undefined) this.#beginPlain(job, lock);
-    else this.#beginTraced(job, lock, this.#tracing);
+    const run = this.#tracing === undefined ? new Run(this, job, lock) : this.#traced(job, lock, this.#tracing);
+    this.#running.pushBack(run);
+    this.#limit(run);
+    if (this.#runner.beginsAtOnce) run.begun();
+    if (run instanceof TracedRun) run.within(() => this.#runner.run(job, lock, run));
+    else this.#runner.run(job, lock, run);
     return true;
   }
 
-  #beginPlain(job: Job, lock: HeldLock): void {
-    const run = this.#tracked(new Run(this, job, lock));
-    this.#limit(run);
-    if (run.limit !== undefined && this.#runner.beginsAtOnce) run.begun();
-    this.#runner.run(job, lock, run);
+  #traced(job: Job, lock: HeldLock, tracing: Tracing): TracedRun {
+    const { name: queue, opts } = this.#context;
+    return new TracedRun(this, job, lock, tracing, { queue, worker: opts.name });
   }
 
   #limit(run: Run): void {
@@ -214,19 +216,6 @@ export class Runs implements RunOwner {
     run.lock.lose('its time limit is over, and the handler did not stop');
     const end = await this.#runner.timedOut(run.job, run.lock, error);
     if (run.end === undefined) run.conclude(end);
-  }
-
-  #tracked<R extends Run>(run: R): R {
-    this.#running.pushBack(run);
-    return run;
-  }
-
-  #beginTraced(job: Job, lock: HeldLock, tracing: Tracing): void {
-    const { name: queue, opts } = this.#context;
-    const run = this.#tracked(new TracedRun(this, job, lock, tracing, { queue, worker: opts.name }));
-    this.#limit(run);
-    if (this.#runner.beginsAtOnce) run.begun();
-    run.within(() => this.#runner.run(job, lock, run));
   }
 
   /**

@@ -165,8 +165,8 @@ export class SessionCalls {
     }
     const lane = (this.#lanes[number] ??= new Lane(number, new Outage(this.#report)));
     // The call waits for the calls before it in its lane, or starts at once.
-    const perform = (): Promise<CallReply> => this.#perform(lane, { outcomes, substitute }, terms);
-    const call = lane.open > 0 ? lane.last.then(perform) : perform();
+    const before = lane.open > 0 ? lane.last : undefined;
+    const call = this.#perform(lane, { outcomes, substitute }, terms, before);
     const ended = (): void => {
       lane.open -= 1;
     };
@@ -215,7 +215,8 @@ export class SessionCalls {
     for (const lane of this.#lanes) lane.end();
   }
 
-  async #perform(lane: Lane, delivery: Delivery, terms?: ClaimTerms): Promise<CallReply> {
+  async #perform(lane: Lane, delivery: Delivery, terms?: ClaimTerms, before?: Promise<unknown>): Promise<CallReply> {
+    if (before !== undefined) await before;
     const { health, prepare } = this.#options;
     const { outage } = lane;
     const { outcomes } = delivery;

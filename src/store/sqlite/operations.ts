@@ -18,11 +18,11 @@ export const operations: Operations<Engine> = {
         jobs.length === 0 ? [] : parts.adding.add(joined, queue, jobs, call),
       );
     const bytes = sum(jobs, ({ data }) => data.length);
-    return write(engine, (transaction) => engine.adding.add(transaction, queue, jobs, call), { bytes });
+    return engine.committer.write((transaction) => engine.adding.add(transaction, queue, jobs, call), { bytes });
   },
   claim: (engine, queue, request) => {
     const { claiming, queues, clock } = engine;
-    return write(engine, (transaction) => claiming.claim(transaction, transaction.queue(queue), request), {
+    return engine.committer.write((transaction) => claiming.claim(transaction, transaction.queue(queue), request), {
       look: () => claiming.look(queues.peek(queue), request, clock.now()),
     });
   },
@@ -31,18 +31,22 @@ export const operations: Operations<Engine> = {
     if (transaction !== undefined)
       return guests.join(transaction, (parts, joined) => parts.settling.settle(joined, queue, outcomes));
     const bytes = sum(outcomes, (outcome) => (outcome.kind === 'completed' ? outcome.value.length : 0));
-    const reply = await write(engine, (transaction) => settling.settle(transaction, queue, outcomes, call, claim), { bytes });
+    const reply = await engine.committer.write((transaction) => settling.settle(transaction, queue, outcomes, call, claim), {
+      bytes,
+    });
     if (claim === undefined || reply.claimed?.more !== true || reply.claimed.jobs.length > 0) return reply;
     // The first job is too large for the settle's transaction, so this transaction claims it. It is still the same call: `lastSeq`
     // below its number says that the number is unused.
     const remember = call?.caller !== claim.session || call.seq !== claim.seq;
     const rest = { remember, lastSeq: claim.seq - 1 };
-    const claimed = await write(engine, (transaction) => claiming.claim(transaction, transaction.queue(queue), claim, rest));
+    const claimed = await engine.committer.write((transaction) =>
+      claiming.claim(transaction, transaction.queue(queue), claim, rest),
+    );
     return { ...reply, claimed };
   },
   openSession: (engine, session) => {
     const presence = engine.presence();
-    return write(engine, (transaction) => engine.sessions.open(transaction, session, presence));
+    return engine.committer.write((transaction) => engine.sessions.open(transaction, session, presence));
   },
   renew: (engine, renewals) => writeEach(engine, renewals, (transaction, renewal) => engine.sessions.renew(transaction, renewal)),
   closeSessions: async (engine, refs, how) => {
@@ -50,9 +54,11 @@ export const operations: Operations<Engine> = {
     // Submit all steps at once. The committer cuts them into transactions.
     const steps = refs.flatMap((ref) => {
       const count = read(engine, ref.queue, (state) => sessions.stepsToClose(state, ref.id));
-      return Array.from({ length: count }, () => write(engine, (transaction) => sessions.handBackSome(transaction, ref, how)));
+      return Array.from({ length: count }, () =>
+        engine.committer.write((transaction) => sessions.handBackSome(transaction, ref, how)),
+      );
     });
-    const end = write(engine, (transaction) => {
+    const end = engine.committer.write((transaction) => {
       for (const ref of refs) sessions.close(transaction, ref, how);
     });
     // If one fails, the others are still pending: the file may be closed only after them.
@@ -61,13 +67,13 @@ export const operations: Operations<Engine> = {
   },
   sweep: (engine, queue, limit) => {
     const { sweeping, queues, clock } = engine;
-    return write<SweepReply>(engine, (transaction) => sweeping.sweep(transaction, queue, limit), {
+    return engine.committer.write<SweepReply>((transaction) => sweeping.sweep(transaction, queue, limit), {
       look: () => (sweeping.anyDead(queues.peek(queue), clock.now()) ? undefined : { stalled: [], failed: [], more: false }),
     });
   },
   probe: (engine, queue) => {
     const { probing, queues, clock } = engine;
-    return write(engine, (transaction) => probing.probe(transaction, queue), {
+    return engine.committer.write((transaction) => probing.probe(transaction, queue), {
       look: () => probing.look(queues.peek(queue), clock.now()),
     });
   },
@@ -79,17 +85,17 @@ export const operations: Operations<Engine> = {
   extend: (engine, queue, extensions) =>
     writeEach(engine, extensions, (transaction, extension) => engine.locks.extend(transaction, queue, extension)),
   acquire: (engine, queue, requests) =>
-    write(engine, (transaction) => {
+    engine.committer.write((transaction) => {
       const lines: Lines = new Map();
       return requests.map((request) => engine.namedLocks.acquire(transaction, queue, request, lines));
     }),
   letGo: (engine, queue, locks) =>
-    write(engine, (transaction) => {
+    engine.committer.write((transaction) => {
       const lines: Lines = new Map();
       return locks.map((lock) => engine.namedLocks.letGo(transaction, queue, lock, lines));
     }),
   configure: (engine, queue, settings) =>
-    write(engine, (transaction) => engine.controlling.configure(transaction, queue, settings)),
+    engine.committer.write((transaction) => engine.controlling.configure(transaction, queue, settings)),
   write: (engine, queue, writes, within) => {
     if (within !== undefined)
       return engine.guests.join(within, (parts, joined) => writes.map((one) => parts.writing.write(joined, queue, one)));
@@ -99,9 +105,9 @@ export const operations: Operations<Engine> = {
   change: async (engine, queue, target, change) => {
     const { changing } = engine;
     if (Array.isArray(target))
-      return replyById(target, await write(engine, (transaction) => changing.byId(transaction, queue, target, change)));
+      return replyById(target, await engine.committer.write((transaction) => changing.byId(transaction, queue, target, change)));
     if (change.kind === 'remove') return replyToSelection(await removeSelected(engine, queue, target, change), target);
-    const changed = await write(engine, (transaction) => changing.bySelection(transaction, queue, target, change));
+    const changed = await engine.committer.write((transaction) => changing.bySelection(transaction, queue, target, change));
     return replyToSelection(changed, target);
   },
   schedule: (engine, queue, changes) => {
@@ -114,7 +120,7 @@ export const operations: Operations<Engine> = {
   forget: (engine, queue, what) =>
     'all' in what
       ? forgetAll(engine, queue)
-      : write(engine, (transaction) => engine.controlling.forget(transaction, queue, what)),
+      : engine.committer.write((transaction) => engine.controlling.forget(transaction, queue, what)),
   queues: (engine, limit, after) => read(engine, '', () => engine.inspecting.queues(limit, after)),
   jobs: (engine, queue, query) =>
     readInTurn(engine, queue, (state) => {
@@ -145,7 +151,7 @@ async function removeSelected(
   const gone: string[] = [];
   for (;;) {
     const rest = { ...selection, limit: selection.limit - gone.length };
-    const { ids, cut } = await write(engine, (transaction) =>
+    const { ids, cut } = await engine.committer.write((transaction) =>
       engine.changing.removeSelected(transaction, queue, rest, change, gone.length === 0),
     );
     gone.push(...ids);
@@ -158,21 +164,18 @@ async function forgetAll(engine: Engine, queue: string): Promise<number> {
   let rest: Forgetting | undefined = { after: '' };
   while (rest !== undefined) {
     const step: Forgetting = rest;
-    rest = await write(engine, (transaction) => engine.controlling.forgetSome(transaction, queue, step));
+    rest = await engine.committer.write((transaction) => engine.controlling.forgetSome(transaction, queue, step));
   }
   return 0;
 }
 
-function write<T>(
+function writeEach<I, O>(
   { committer }: Engine,
-  run: (transaction: Transaction) => T,
-  options: { look?: () => T | undefined; bytes?: number } = {},
-): Promise<T> {
-  return committer.submit({ run, ...options });
-}
-
-function writeEach<I, O>(engine: Engine, items: I[], run: (transaction: Transaction, item: I) => O, bytes = 0): Promise<O[]> {
-  return write(engine, (transaction) => items.map((item) => run(transaction, item)), { bytes });
+  items: I[],
+  run: (transaction: Transaction, item: I) => O,
+  bytes = 0,
+): Promise<O[]> {
+  return committer.write((transaction) => items.map((item) => run(transaction, item)), { bytes });
 }
 
 /** For reads that may be large. */

@@ -57,18 +57,18 @@ describe('a SQLite store with a failing file', () => {
   it('rejects all calls of a commit that fails, writes nothing, and the next commit succeeds', async () => {
     const { committer, failNext } = await failingCommitter();
     failNext('SQLITE_FULL');
-    const refused = await Promise.allSettled(['a', 'b'].map((name) => committer.submit({ run: (tx) => tx.queue(name).queue })));
+    const refused = await Promise.allSettled(['a', 'b'].map((name) => committer.write((tx) => tx.queue(name).queue)));
     for (const result of refused) {
       expect((result as PromiseRejectedResult).reason).toMatchObject({ code: 'STORE_FULL', retryable: true });
     }
-    expect(await committer.submit({ run: (tx) => [tx.find('a'), tx.find('b')] })).toEqual([undefined, undefined]);
-    expect(await committer.submit({ run: (tx) => tx.queue('a').name })).toBe('a');
+    expect(await committer.write((tx) => [tx.find('a'), tx.find('b')])).toEqual([undefined, undefined]);
+    expect(await committer.write((tx) => tx.queue('a').name)).toBe('a');
   });
 
   it('retries a commit that finds the file busy, without an error', async () => {
     const { committer, failNext } = await failingCommitter();
     failNext('SQLITE_BUSY');
-    expect(await committer.submit({ run: (tx) => tx.queue('a').name })).toBe('a');
+    expect(await committer.write((tx) => tx.queue('a').name)).toBe('a');
   });
 
   it('maps the errors of SQLite to codes', () => {

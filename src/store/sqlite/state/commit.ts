@@ -12,15 +12,15 @@ import type { QueueState, QueueTable } from './queue-state.js';
 import { Transaction } from './transaction.js';
 import { WriteLock } from './write-lock.js';
 
-export interface Operation<T> {
+export interface WriteOptions<T> {
   /** Returns the result without the write lock if there is nothing to write; otherwise undefined. */
   look?: () => T | undefined;
-  run: (transaction: Transaction) => T;
   /** Estimated bytes that the operation writes, where they can be many. Default 0. */
   bytes?: number;
 }
 
-interface Pending extends Operation<unknown> {
+interface Pending extends WriteOptions<unknown> {
+  run(transaction: Transaction): unknown;
   since: number;
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -74,10 +74,12 @@ export class Committer {
     this.#files = new OpenFiles(options.path, options.db, options.driver);
   }
 
-  submit<T>(operation: Operation<T>): Promise<T> {
+  /** Runs an operation in the next transaction. */
+  write<T>(run: (transaction: Transaction) => T, options: WriteOptions<T> = {}): Promise<T> {
     if (this.#gone) return Promise.reject(gone(this.#options.path));
     return new Promise<T>((resolve, reject) => {
-      this.#pending.push({ ...operation, since: performance.now(), resolve: resolve as (value: unknown) => void, reject });
+      const since = performance.now();
+      this.#pending.push({ ...options, run, since, resolve: resolve as (value: unknown) => void, reject });
       this.#schedule();
     });
   }
