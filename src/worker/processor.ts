@@ -2,7 +2,7 @@
 import { HoldfastError } from '../errors.js';
 import type { Job } from '../handle/job.js';
 import { invalidOption, show } from '../runtime/check.js';
-import { canReachThirdArgument } from './runner.js';
+import { takesSignal } from './runner.js';
 
 export type Handler = (job: Job, token: string, signal?: AbortSignal) => unknown;
 
@@ -52,6 +52,6 @@ function byName(handlers: ReadonlyMap<string, unknown>, queue: string): Handler 
     );
   };
   // The wrapper takes a third parameter only if a handler does: it costs every job an AbortSignal.
-  const signals = [...handlers.values()].some((handler) => canReachThirdArgument(handler as Handler));
+  const signals = [...handlers.values()].some((handler) => takesSignal(handler as Handler));
   return signals ? (job, token, signal) => find(job.name)(job, token, signal) : (job, token) => find(job.name)(job, token);
 }
