@@ -99,14 +99,8 @@ export class Link {
     return this.#client;
   }
 
-  run(name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
-    const client = this.#client;
-    return client === undefined
-      ? this.#reached().then((late) => this.#send(late, name, tag, args))
-      : this.#send(client, name, tag, args);
-  }
-
-  #send(client: Client, name: ScriptName, tag: string, args: Argument[]): Promise<unknown> {
+  run(name: ScriptName, tag: string, args: Argument[], client = this.#client): Promise<unknown> {
+    if (client === undefined) return this.#reached().then((late) => this.run(name, tag, args, late));
     return sizeAbove(args, this.#valueLimit) === undefined
       ? this.#evaluate(client, name, tag, args)
       : this.#sendLarge(client, name, tag, args);
