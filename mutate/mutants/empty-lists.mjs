@@ -7,13 +7,6 @@ export const EMPTY_LISTS = [
   {
     name: 'a call for an empty list',
     file,
-    find: 'items.length > 0 ? work : () => []',
-    replace: 'items.length >= 0 ? work : () => []',
-    tests,
-  },
-  {
-    name: 'a call for an empty list of ids',
-    file,
     find: 'return Array.isArray(query) && query.length === 0;',
     replace: 'return Array.isArray(query) && query.length < 0;',
     tests,
@@ -21,8 +14,8 @@ export const EMPTY_LISTS = [
   {
     name: 'a call for no sessions to close',
     file,
-    find: 'sessions.length > 0 ? this.#operations.closeSessions',
-    replace: 'sessions.length >= 0 ? this.#operations.closeSessions',
+    find: 'if (!isEmpty(sessions)) await',
+    replace: 'await',
     tests,
   },
   {
@@ -42,10 +35,8 @@ export const EMPTY_LISTS = [
   {
     name: 'a call that fails stays in flight',
     file,
-    find: `    } finally {
-      this.#inFlight -= 1;`,
-    replace: `    } finally {
-      this.#inFlight -= (await reply.then(() => 1, () => 0));`,
+    find: 'reply.then(this.#landed, this.#landed);',
+    replace: 'reply.then(this.#landed, () => undefined);',
     tests: door,
   },
   {

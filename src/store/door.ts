@@ -111,12 +111,12 @@ export abstract class Door<Engine> implements Store {
 
   async renew(renewals: contract.Renewal[]): Promise<contract.RenewReply[]> {
     const engine = this.#use();
-    return renewals.length === 0 ? [] : this.#counted(this.#operations.renew(engine, renewals));
+    return isEmpty(renewals) ? [] : this.#counted(this.#operations.renew(engine, renewals));
   }
 
   async closeSessions(sessions: contract.SessionRef[], how: contract.SessionEnd): Promise<void> {
     const engine = this.#use();
-    if (sessions.length > 0) await this.#counted(this.#operations.closeSessions(engine, sessions, how));
+    if (!isEmpty(sessions)) await this.#counted(this.#operations.closeSessions(engine, sessions, how));
   }
 
   async sweep(queue: string, limit: number): Promise<contract.SweepReply> {
@@ -129,22 +129,22 @@ export abstract class Door<Engine> implements Store {
 
   async checkSessions(sessions: contract.SessionRef[]): Promise<contract.SessionCheck[]> {
     const engine = this.#use();
-    return sessions.length === 0 ? [] : this.#counted(this.#operations.checkSessions(engine, sessions));
+    return isEmpty(sessions) ? [] : this.#counted(this.#operations.checkSessions(engine, sessions));
   }
 
   async extend(queue: string, extensions: contract.Extension[]): Promise<contract.ExtendStatus[]> {
     const engine = this.#use();
-    return extensions.length === 0 ? [] : this.#counted(this.#operations.extend(engine, queue, extensions));
+    return isEmpty(extensions) ? [] : this.#counted(this.#operations.extend(engine, queue, extensions));
   }
 
   async acquire(queue: string, requests: contract.LockRequest[]): Promise<contract.LockGrant[]> {
     const engine = this.#use();
-    return requests.length === 0 ? [] : this.#counted(this.#operations.acquire(engine, queue, requests));
+    return isEmpty(requests) ? [] : this.#counted(this.#operations.acquire(engine, queue, requests));
   }
 
   async letGo(queue: string, locks: contract.NamedLockRef[]): Promise<contract.LetGoStatus[]> {
     const engine = this.#use();
-    return locks.length === 0 ? [] : this.#counted(this.#operations.letGo(engine, queue, locks));
+    return isEmpty(locks) ? [] : this.#counted(this.#operations.letGo(engine, queue, locks));
   }
 
   async configure(queue: string, settings: contract.QueueSettings): Promise<void> {
@@ -154,7 +154,7 @@ export abstract class Door<Engine> implements Store {
   async write(queue: string, writes: contract.Write[], transaction?: unknown): Promise<contract.WriteReply[]> {
     const engine = this.#use();
     this.#checkTransaction(transaction);
-    return writes.length === 0 ? [] : this.#counted(this.#operations.write(engine, queue, writes, transaction));
+    return isEmpty(writes) ? [] : this.#counted(this.#operations.write(engine, queue, writes, transaction));
   }
 
   async change(queue: string, target: string[] | contract.Selection, change: contract.Change): Promise<contract.ChangeReply> {
@@ -165,7 +165,7 @@ export abstract class Door<Engine> implements Store {
 
   async schedule(queue: string, changes: contract.ScheduleChange[]): Promise<contract.ScheduleReply[]> {
     const engine = this.#use();
-    return changes.length === 0 ? [] : this.#counted(this.#operations.schedule(engine, queue, changes));
+    return isEmpty(changes) ? [] : this.#counted(this.#operations.schedule(engine, queue, changes));
   }
 
   async relay(queue: string, limit: number): Promise<contract.RelayReply> {
