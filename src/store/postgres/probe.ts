@@ -2,20 +2,11 @@
 // the lock when the connection ends, within milliseconds of a kill. If a probe can take the lock, its owner is gone. A hint may only
 // shorten a session to its grace, never end it.
 import type { ProbeReply, SessionCheck, SessionRef } from '../contract/index.js';
-import { KEEPING_MS, type Server } from './driver/server.js';
+import { KEEPING_MS } from './driver/server.js';
 import type { Engine } from './driver/engine.js';
 
-/** Timeout of an attest. It is sent after a connection was lost, and may get another dead connection: it must not wait long for that. */
-const ATTEST_MS = 2_000;
 /** Timeout of a suspicion check: its caller repeats it soon, with a reply or without. */
 const ASK_MS = 2_000;
-
-/** Names the process that opened a session. */
-export interface Vouching {
-  presence: number | null;
-  /** The advisory lock that the process holds now. Null: none. */
-  vouched: number | null;
-}
 
 type Probed = [sessions: number, dueInMs: number | null, suspectedNow: number, undone: boolean | null];
 
@@ -39,9 +30,4 @@ export async function checkSessions({ server }: Engine, sessions: SessionRef[]):
   const values = { names: sessions.map(({ queue }) => queue), ids: sessions.map(({ id }) => id), notices: true };
   const [replies, noticed] = await server.ask<[boolean[], boolean[]]>('unsuspected', values, ASK_MS);
   return replies.map((unsuspected, index) => ({ unsuspected, noticed: noticed[index] === true }));
-}
-
-/** `turn`: counts up with each attest of this process. */
-export async function attest(server: Server, { presence, vouched }: Vouching, turn: number): Promise<void> {
-  await server.ask('attest', { presence, vouched, turn }, ATTEST_MS);
 }

@@ -11,42 +11,7 @@ import { fillClaimed, INLINE_BYTES, inlineBytes } from './state/large-values.js'
 import type { Engine } from './driver/engine.js';
 import type { Calls, Server, Values } from './driver/server.js';
 import { joinTransaction } from './driver/user-transaction.js';
-
-/** How many calls of a queue skip the fast path after it did not apply. */
-const DETOURS = 20;
-
-const FAST_PATHS = {
-  plain: (server: Server, values: Values) => server.short('settle_plain', values),
-  groups: (server: Server, values: Values) => server.short('settle_groups', values),
-  children: (server: Server, values: Values) => server.short('settle_children', values),
-};
-type FastPath = keyof typeof FAST_PATHS;
-
-/** Remembers which fast path fits a queue, and where none did, so that calls do not try it every time. */
-export class Detours {
-  readonly #left = new Map<string, number>();
-  /** The paths of queues that have groups, or children whose ends were reported. The others take `plain`. */
-  readonly #paths = new Map<string, FastPath>();
-
-  /** Returns the fast path that this call should try. Undefined: none. */
-  pathOf(queue: string): FastPath | undefined {
-    const left = this.#left.get(queue);
-    if (left === undefined) return this.#paths.get(queue) ?? 'plain';
-    if (left > 1) this.#left.set(queue, left - 1);
-    else this.#left.delete(queue);
-    return undefined;
-  }
-
-  /** Learns from the reply to a call, which took the fast path if `path` is set. */
-  learn(queue: string, path: FastPath | undefined, { plain, grouped, sent }: Reply): void {
-    const known = this.#paths.get(queue);
-    const better = grouped === true ? 'groups' : sent === true ? 'children' : known;
-    if (better !== undefined && better !== known) {
-      this.#paths.set(queue, better);
-      this.#left.delete(queue);
-    } else if (path !== undefined && plain === undefined) this.#left.set(queue, DETOURS);
-  }
-}
+import type { FastPath, PathReply } from './state/detours.js';
 
 const STATUSES: Record<string, SettleStatus> = {
   d: 'done',
@@ -58,17 +23,11 @@ const STATUSES: Record<string, SettleStatus> = {
   f: 'full',
 };
 
-interface Reply {
+interface Reply extends PathReply {
   results: string;
   /** True if a key or a place under the cap may have come free. */
   room: boolean;
   claimed: ClaimedRow | null;
-  /** True if the call took the fast path. */
-  plain?: boolean;
-  /** True if the queue has groups. */
-  grouped?: boolean;
-  /** True if the call has written messages. */
-  sent?: boolean;
 }
 
 export async function settle(
@@ -153,7 +112,7 @@ function plainArguments(queue: string, outcomes: Outcome[], call: Call, claim: C
 
 /** Returns undefined if connections are not set up for the fast path. */
 async function settleFast(server: Server, path: FastPath, values: Values): Promise<Reply | undefined> {
-  const rows = await FAST_PATHS[path](server, values);
+  const rows = await server.short(`settle_${path}`, values);
   return rows === undefined ? undefined : (JSON.parse(rows[0]?.[0] as string) as Reply);
 }
 

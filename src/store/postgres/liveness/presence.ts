@@ -7,10 +7,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Run } from '../driver/listener.js';
 import { sqlOf } from '../driver/sql.js';
 import { retryPauseMs } from '../../../runtime/retry-pause.js';
-import { attest, type Vouching } from '../probe.js';
 import type { Server } from '../driver/server.js';
 
 const LAST_PAUSE_MS = 1000;
+/** Timeout of an attest. It is sent after a connection was lost, and may get another dead connection: it must not wait long for that. */
+const ATTEST_MS = 2_000;
+
+/** Names the process that opened a session. */
+export interface Vouching {
+  presence: number | null;
+  /** The advisory lock that the process holds now. Null: none. */
+  vouched: number | null;
+}
 
 export class Presence {
   readonly #server: Server;
@@ -65,7 +73,8 @@ export class Presence {
       const opened = this.#opened;
       try {
         this.#turn += 1;
-        await attest(this.#server, { presence: this.#presence, vouched }, this.#turn);
+        const values = { presence: this.#presence, vouched, turn: this.#turn };
+        await this.#server.ask('attest', values, ATTEST_MS);
         // A session that was opened meanwhile may have been written after this attest.
         this.#attested = opened === this.#opened ? vouched : Number.NaN;
       } catch {
