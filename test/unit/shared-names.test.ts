@@ -30,6 +30,7 @@ const FILES: Record<string, string> = {
   presence: 'the proof that a process lives, by which the death of its sessions is suspected',
   'queue-state': 'the state of one queue: counters, counts, pause and limits',
   'rate-limit': 'how many claims a queue or group still allows',
+  relays: 'delivers the messages between jobs of different queues',
   schedules: 'the schedules, and which of them are owing',
   schema: 'makes and migrates the tables',
   sql: 'loads the SQL and its named parameters',

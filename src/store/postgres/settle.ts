@@ -11,7 +11,9 @@ import { fillClaimed, INLINE_BYTES, inlineBytes } from './state/large-values.js'
 import type { Engine } from './driver/engine.js';
 import type { Calls, Server, Values } from './driver/server.js';
 import { joinTransaction } from './driver/user-transaction.js';
-import type { FastPath, PathReply } from './state/detours.js';
+import type { PathReply } from './state/detours.js';
+
+const FAST_PATHS = { plain: 'settle_plain', groups: 'settle_groups', children: 'settle_children' } as const;
 
 const STATUSES: Record<string, SettleStatus> = {
   d: 'done',
@@ -111,8 +113,8 @@ function plainArguments(queue: string, outcomes: Outcome[], call: Call, claim: C
 }
 
 /** Returns undefined if connections are not set up for the fast path. */
-async function settleFast(server: Server, path: FastPath, values: Values): Promise<Reply | undefined> {
-  const rows = await server.short(`settle_${path}`, values);
+async function settleFast(server: Server, path: keyof typeof FAST_PATHS, values: Values): Promise<Reply | undefined> {
+  const rows = await server.short(FAST_PATHS[path], values);
   return rows === undefined ? undefined : (JSON.parse(rows[0]?.[0] as string) as Reply);
 }
 

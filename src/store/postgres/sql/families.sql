@@ -587,7 +587,7 @@ $body$;
 -- name: relay
 -- Delivers messages that a queue sends or gets, and deletes them. The reply: Relayed in family.ts.
 -- A job that another transaction holds for long keeps its messages waiting, and no others.
--- Called by: family.ts.
+-- Called by: state/relays.ts.
 -- PATIENCE = 300ms: how long a relay waits for the jobs that other transactions hold.
 CREATE FUNCTION relay(_name text, _limit int) RETURNS text LANGUAGE plpgsql
 -- include: settings

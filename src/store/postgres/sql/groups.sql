@@ -15,7 +15,7 @@ $body$;
 
 -- name: ensure_groups
 -- Creates a queue with groups, if it is none yet. A user's transaction must not do it: it would hold the row of the queue until its end.
--- Called by: operations.ts.
+-- Called by: add.ts.
 CREATE FUNCTION ensure_groups(_name text) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$

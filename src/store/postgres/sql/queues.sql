@@ -2,7 +2,7 @@
 
 -- name: ensure_queue
 -- Creates a queue, if there is none of this name.
--- Called by: operations.ts.
+-- Called by: add.ts.
 CREATE FUNCTION ensure_queue(_name text) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$

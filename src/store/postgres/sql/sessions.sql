@@ -215,7 +215,7 @@ $body$;
 
 -- name: attest
 -- A process that lives but lost its advisory lock clears the suspicion of its sessions. It names the new lock when it holds one again.
--- Called by: probe.ts.
+-- Called by: liveness/presence.ts.
 CREATE FUNCTION attest(_presence int, _vouched int, _turn int) RETURNS text LANGUAGE plpgsql
 -- include: settings
 AS $body$
