@@ -14,6 +14,7 @@ import { bareBatchOf, batchOf, MAX_BATCH, refuseFamilies, refuseTransaction } fr
 import type { AddReply, Store } from '../store/contract/index.js';
 import { isBare } from '../store/marks.js';
 import { performance, setImmediate, sleep } from '../runtime/timers.js';
+import { addWithParents } from './family-adds.js';
 
 export const MAX_BYTES = 8 * 1024 * 1024;
 /** Any store adds this many jobs at once. */
@@ -102,6 +103,7 @@ export class AddBatcher {
 
   /** Adds at most `mostAtOnce` jobs and MAX_BYTES; a single job may be larger. In a `transaction` of the user, in a call of its own. */
   add(jobs: NewJob[], transaction?: object): Promise<AddReply[]> {
+    if (jobs.some(({ parents }) => parents !== undefined)) return addWithParents(this, this.#options.queue, jobs, transaction);
     if (transaction !== undefined) return this.addFamily(jobs, this.#options.queue, transaction);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ jobs, size: sizeOfAll(jobs), since: performance.now(), resolve, reject });

@@ -4,11 +4,16 @@ import { HoldfastError } from '../errors.js';
 import { jobKey, queueNamesOf } from '../job/names.js';
 import type { NewJob } from '../job/record.js';
 import type { AddReply } from '../store/contract/index.js';
-import type { AddBatcher } from './add-batcher.js';
+
+/** The add batcher. */
+interface Adds {
+  add(jobs: NewJob[], transaction?: object): Promise<AddReply[]>;
+  addFamily(jobs: NewJob[], queue: string, transaction?: object): Promise<AddReply[]>;
+}
 
 /** `queue`: the queue of the jobs. Returns one reply per job, in order. Throws if the store refuses one. */
 export async function addWithParents(
-  batcher: AddBatcher,
+  batcher: Adds,
   queue: string,
   jobs: NewJob[],
   transaction: object | undefined,

@@ -25,7 +25,6 @@ import { cancelJobs, type CancelJobsOptions, sendSignal } from './cancelling.js'
 import * as cleaning from './cleaning.js';
 import { Drafts, recordOf } from './draft.js';
 import { AddBatcher } from './add-batcher.js';
-import { addWithParents } from './family-adds.js';
 import { parcelsOf } from './parcels.js';
 import { atPlace, type GivenJob, splitBulk } from './bulk.js';
 import { repeatedOf } from './repeat-option.js';
@@ -96,7 +95,7 @@ export class Queue<
     this.#addBatcher = new AddBatcher({ queue: names.stored, open: () => this.#access.open(), timeoutMs, onError, onRecovered });
     this.#context = this.#makeContext(names);
     const strategy = this.opts.settings?.repeatStrategy;
-    const add = async (job: NewJob): Promise<Job> => (await this.#add([job], [undefined], undefined))[0] as Job;
+    const add = async (job: NewJob): Promise<Job> => (await this.#added([job], await this.#addBatcher.add([job]), []))[0] as Job;
     this.schedulers = new Schedulers({ context: this.#context, drafts: this.#drafts, strategy, add });
     const telemetry = checkTelemetry(opts.telemetry);
     this.#tracing = telemetry === undefined ? undefined : new Tracing(telemetry, this.name, onError);
@@ -140,7 +139,8 @@ export class Queue<
     if (repeated !== undefined) return (await this.schedulers.upsert(repeated)) as Job;
     const transaction = checkTransaction(opts?.transaction);
     const own = transaction === undefined ? opts : { ...opts, transaction: undefined };
-    const [job] = await this.#add([this.#draft(name, data, own)], [data], transaction);
+    const jobs = [this.#draft(name, data, own)];
+    const [job] = await this.#added(jobs, await this.#addBatcher.add(jobs, transaction), [data], transaction);
     return job as Job;
   }
 
@@ -192,7 +192,7 @@ export class Queue<
     for (const parcel of parcelsOf(drafts, typeof most === 'number' ? most : await most)) {
       const data = given.slice(added.length, added.length + parcel.length).map((job) => job.data);
       try {
-        added.push(...(await this.#add(parcel, data, within)));
+        added.push(...(await this.#added(parcel, await this.#addBatcher.add(parcel, within), data, within)));
       } catch (error) {
         throw added.length === 0 || within !== undefined ? error : halfway(error, added.length, drafts.length);
       }
@@ -343,12 +343,8 @@ export class Queue<
     return this.#drafts.make(name, data, opts, path);
   }
 
-  /** `given`: the data of each job as the caller passed it. */
-  async #add(jobs: NewJob[], given: readonly unknown[], transaction: object | undefined): Promise<Job[]> {
-    const batcher = this.#addBatcher;
-    const replies = await (jobs.some(({ parents }) => parents !== undefined)
-      ? addWithParents(batcher, this.#context.stored, jobs, transaction)
-      : batcher.add(jobs, transaction));
+  /** Makes the handles of added jobs. `given`: the data of each job as the caller passed it. */
+  async #added(jobs: NewJob[], replies: AddReply[], given: readonly unknown[], transaction?: object): Promise<Job[]> {
     const existing = replies.some(({ status }) => status !== 'added') ? await this.#existing(replies) : undefined;
     const handles = jobs.map((job, index) => {
       const { id, status } = replies[index] as AddReply;
