@@ -54,8 +54,8 @@ async function stand({ url }: Scene, resource: string): Promise<Candidate> {
 }
 
 /** Returns a stopwatch that counts from the fault on. */
-async function strike({ process, proxy }: Candidate, fault: Fault, scene: Scene): Promise<() => number> {
-  if (fault === 'freeze') await freeze(process, scene);
+async function strike({ process, proxy }: Candidate, fault: Fault, scene: Scene, resource: string): Promise<() => number> {
+  if (fault === 'freeze') await freeze(process, scene, resource);
   const took = stopwatch();
   if (fault === 'kill') process.kill('SIGKILL');
   if (fault === 'cut') proxy?.swallow('both');
@@ -86,7 +86,7 @@ describe.each(oneInThisRun(LOCK_ENGINES))('a leader that is killed, frozen or cu
         const fault = faults[Math.floor(random() * faults.length)] as Fault;
         const others = candidates.filter((each) => each !== leader);
         const term = Math.max(...candidates.flatMap(({ process }) => process.all('leader').map(termIn)));
-        const took = await strike(leader, fault, scene);
+        const took = await strike(leader, fault, scene, resource.file);
         await until(`another to lead after ${fault}`, async () =>
           others.flatMap(({ process }) => process.all('leader', (moment) => termIn(moment) > term)).at(0),
         );
@@ -129,7 +129,7 @@ describe.each(oneInThisRun(LOCK_ENGINES))('a leader that is killed, frozen or cu
     const { at } = await first.process.moment('work');
     const second = await stand(scene, resource.file);
     await second.process.moment('follower');
-    await freeze(first.process, scene);
+    await freeze(first.process, scene, resource.file);
     await second.process.moment('work', (moment) => moment.at > at);
     const db = new Database(resource.file);
     const term = termIn(first.process.all('leader')[0] as Moment);

@@ -1,0 +1,231 @@
+// Measures what each variant of a fast path gains: the same work with the variant and without it, one after the other in pairs, in
+// milliseconds of the processor (worker and server together). A variant that gains less than 15 % on its work has to go.
+//   npm run build && node bench/fast-paths.mjs [name …] [--pairs 7]
+// Without the variant: a copy of the built package in which one text is replaced, so that the call takes the ordinary path.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { ownCpuMs } from './processor-time.mjs';
+import { closeServers, serverCpuMs, serverUrl } from './servers.mjs';
+import { median, spread } from './statistics.mjs';
+
+/** The queue of a child process. On a shared server, each measurement has its own. */
+const queue = process.argv[6];
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** `find` stands once in the file of the built package. */
+export const VARIANTS = [
+  { name: 'postgres/add_plain', work: 'adds', find: 'isPlain(jobs) ? await addPlain', replace: 'false ? await addPlain' },
+  { name: 'postgres/claim_plain', work: 'lone', find: 'const plain = remember || ', replace: 'const plain = true || ' },
+  { name: 'postgres/settle_plain', work: 'backlog', find: '?? "plain"', replace: '?? void 0' },
+  { name: 'postgres/settle_groups', work: 'groups', find: 'grouped === true ? "groups"', replace: 'grouped === 0 ? "groups"' },
+  { name: 'postgres/settle_children', work: 'children', find: 'sent === true ? "children"', replace: 'sent === 0 ? "children"' },
+  {
+    name: 'postgres/renew_alone',
+    work: 'renewals',
+    find: 'await server.short("renew_alone"',
+    replace: 'void 0; void ("renew_alone"',
+  },
+  {
+    name: 'postgres/unsuspected_alone',
+    work: 'checks',
+    find: 'await server.askShort("unsuspected_alone"',
+    replace: 'void 0; void ("unsuspected_alone"',
+  },
+  { name: 'postgres/sweep_look', work: 'sweeps', find: 'await server.short("sweep_look"', replace: 'void 0; void ("sweep_look"' },
+  { name: 'redis/plain-add', work: 'adds', find: 'if #ARGV == 3 + ARGV[3] and', replace: 'if false and' },
+  { name: 'redis/plain-settle', work: 'backlog', find: "if ARGV[4] == '1' and", replace: 'if false and' },
+  { name: 'redis/plain-settle, groups', work: 'groups', find: 'grouped = found > 0', replace: 'if found > 0 then break end' },
+  {
+    name: 'redis/plain-settle, children',
+    work: 'children',
+    find: 'fits = ARGV[16 + 3 * size] ~= nil',
+    replace: 'fits = false',
+  },
+  {
+    name: 'redis/plain-deliver',
+    work: 'children',
+    find: "if ARGV[3] ~= '' then\\n  local stream",
+    replace: 'if false then\\n  local stream',
+  },
+  { name: 'sqlite/complete-run', work: 'backlog', find: 'outcomes.length - start < SHORTEST', replace: 'true' },
+  { name: 'sqlite/complete-marked, groups', work: 'groups', find: 'if (extras === void 0 ||', replace: 'if (true ||' },
+  { name: 'sqlite/complete-marked, children', work: 'children', find: 'if (extras === void 0 ||', replace: 'if (true ||' },
+];
+
+const JOBS = { adds: 1500, lone: 500, backlog: 6000, groups: 6000, children: 3000, renewals: 2000, checks: 2000, sweeps: 2000 };
+
+/** The work of one process. Returns what is to be done once it is prepared. */
+const WORKS = {
+  adds: async ({ Queue }, connection, count) => {
+    const jobs = new Queue(queue, { connection });
+    await jobs.add('first', {});
+    return async () => {
+      for (let n = 0; n < count; n += 1) await jobs.add('work', { n });
+    };
+  },
+  lone: async (product, connection, count) => {
+    const jobs = new product.Queue(queue, { connection });
+    let next = () => undefined;
+    const worker = await workerOf(product, connection, () => next());
+    await jobs.add('first', {});
+    return async () => {
+      for (let n = 0; n < count; n += 1) {
+        const done = new Promise((resolve) => (next = resolve));
+        await jobs.add('work', { n });
+        await done;
+      }
+      await worker.close();
+    };
+  },
+  backlog: (product, connection, count) => worked(product, connection, count, () => ({})),
+  groups: (product, connection, count) => worked(product, connection, count, (n) => ({ group: { id: `group ${n % 100}` } })),
+  children: async (product, connection, count) => {
+    const flow = new product.FlowProducer({ connection });
+    for (let n = 0; n < count; n += 10) {
+      const children = Array.from({ length: 10 }, () => ({ name: 'child', queueName: queue, data: {} }));
+      await flow.add({ name: 'parent', queueName: `parents of ${queue}`, data: {}, children });
+    }
+    return () => drained(product, connection, count);
+  },
+  renewals: async ({ openStore }, connection, count) => {
+    const { store, session } = await opened(openStore, connection);
+    return async () => {
+      for (let n = 0; n < count; n += 1) await store.renew([{ ...session, acked: 0 }]);
+    };
+  },
+  checks: async ({ openStore }, connection, count) => {
+    const { store, session } = await opened(openStore, connection);
+    return async () => {
+      for (let n = 0; n < count; n += 1) await store.checkSessions([session]);
+    };
+  },
+  sweeps: async ({ openStore }, connection, count) => {
+    const { store } = await opened(openStore, connection);
+    return async () => {
+      for (let n = 0; n < count; n += 1) await store.sweep(queue, 100);
+    };
+  },
+};
+
+async function opened(openStore, connection) {
+  const store = await openStore(connection);
+  const owner = { host: 'h', pid: 1, name: 'w', instance: 'i' };
+  const session = { queue, id: 'session' };
+  await store.openSession({ ...session, owner, durationMs: 3_600_000, maxStalls: 1, slots: 1 });
+  return { store, session };
+}
+
+async function worked(product, connection, count, optsOf) {
+  const jobs = new product.Queue(queue, { connection });
+  for (let n = 0; n < count; n += 500) {
+    await jobs.addBulk(Array.from({ length: 500 }, (_, index) => ({ name: 'work', data: {}, opts: optsOf(n + index) })));
+  }
+  return () => drained(product, connection, count);
+}
+
+async function drained(product, connection, count) {
+  let left = count;
+  let end;
+  const done = new Promise((resolve) => (end = resolve));
+  const worker = await workerOf(product, connection, () => (left -= 1) === 0 && end());
+  await done;
+  await worker.close();
+}
+
+async function workerOf({ Worker }, connection, onDone) {
+  const worker = new Worker(queue, async (_job) => undefined, { connection, concurrency: 100, group: { concurrency: 1000 } });
+  worker.on('completed', onDone);
+  worker.on('error', (error) => console.error(error.message));
+  await worker.waitUntilReady();
+  return worker;
+}
+
+/** The child process: prepares the work, waits for the word, and reports its own processor time. */
+async function work(dist, kind, connection) {
+  const product = await import(join(dist, 'index.mjs'));
+  const start = await WORKS[kind](product, connection, JOBS[kind]);
+  process.send('ready');
+  await once(process, 'message');
+  const before = process.cpuUsage();
+  await start();
+  process.send({ ms: ownCpuMs(before) });
+}
+
+/** Returns the milliseconds of the processor for one job. */
+async function measure(dist, kind, store, folder) {
+  const url = store === 'sqlite' ? `sqlite:${join(mkdtempSync(join(folder, 'file-')), 'jobs.db')}` : await serverUrl(store);
+  const child = fork(fileURLToPath(import.meta.url), ['--child', dist, kind, url, `work ${(places += 1)}`], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  const word = async () => {
+    const [reply] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+    if (typeof reply === 'number' || reply === null) throw new Error(`The work "${kind}" on ${store} ended with ${reply}.`);
+    return reply;
+  };
+  await word();
+  const before = serverCpuMs(store) ?? 0;
+  child.send('go');
+  const { ms } = await word();
+  const server = (serverCpuMs(store) ?? 0) - before;
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  return (ms + server) / JOBS[kind];
+}
+
+let places = 0;
+
+/** Returns the folder of a copy of the built package without the variant. */
+function without({ name, find, replace }, folder) {
+  const copy = mkdtempSync(join(folder, 'without-'));
+  cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+  cpSync(join(root, 'package.json'), join(copy, 'package.json'));
+  const file = join(copy, 'dist', `${name.split('/')[0]}.js`);
+  const text = readFileSync(file, 'utf8');
+  if (text.split(find).length !== 2) throw new Error(`${name}: ${JSON.stringify(find)} stands not once in ${file}.`);
+  writeFileSync(
+    file,
+    text.replace(find, () => replace),
+  );
+  return join(copy, 'dist');
+}
+
+async function main() {
+  const { values, positionals } = parseArgs({ options: { pairs: { type: 'string', default: '7' } }, allowPositionals: true });
+  const folder = mkdtempSync(join(tmpdir(), 'fast-paths-'));
+  try {
+    for (const variant of VARIANTS.filter(
+      ({ name }) => positionals.length === 0 || positionals.some((text) => name.includes(text)),
+    )) {
+      const [store] = variant.name.split('/');
+      const off = without(variant, folder);
+      const ratios = [];
+      const costs = [];
+      for (let pair = 0; pair < Number(values.pairs); pair += 1) {
+        const first = pair % 2 === 0;
+        const one = await measure(first ? off : join(root, 'dist'), variant.work, store, folder);
+        const other = await measure(first ? join(root, 'dist') : off, variant.work, store, folder);
+        const [slow, fast] = first ? [one, other] : [other, one];
+        ratios.push(slow / fast);
+        costs.push([slow, fast]);
+      }
+      const { median: ratio, low, high } = spread(ratios);
+      const [slow, fast] = [0, 1].map((at) => (median(costs.map((cost) => cost[at])) * 1000).toFixed(0));
+      const range = `${low.toFixed(2)} to ${high.toFixed(2)}`;
+      console.log(
+        `${variant.name} (${variant.work}): ${ratio.toFixed(2)} (${range}): ${slow} µs of the processor without, ${fast} with`,
+      );
+    }
+  } finally {
+    await closeServers();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+if (process.argv[2] === '--child') await work(...process.argv.slice(3));
+else await main();
