@@ -193,9 +193,10 @@ export class AddBatcher {
    */
   async #send(parcels: Parcel[]): Promise<void> {
     let fitting = parcels;
+    let store: Store | undefined;
     try {
-      const store = await this.#open(parcels[0]?.since ?? 0);
-      if (store.capabilities.families !== true) fitting = parcels.filter((parcel) => fits(store, parcel));
+      store = await this.#open(parcels[0]?.since ?? 0);
+      if (store.capabilities.families !== true) fitting = fittingOf(store, parcels);
       // A handler may add to this queue before its own job is acknowledged, so no parcel may wait for another here.
       if (store.capabilities.inline) for (const parcel of fitting) this.#addApart(parcel);
       else if (fitting.length > 0) answer(fitting, await this.#call(store, fitting, this.#caller));
@@ -204,7 +205,7 @@ export class AddBatcher {
         for (const parcel of fitting.filter(isNamed)) this.#addApart(parcel);
         const others = fitting.filter((parcel) => !isNamed(parcel));
         if (others.length > 0) await this.#send(others);
-      } else if (fitting.length > 1 && isRefusal(thrown)) {
+      } else if (store !== undefined && fitting.length > 1 && isRefusal(thrown)) {
         const middle = fitting.length >> 1;
         for (const half of [fitting.slice(0, middle), fitting.slice(middle)]) await this.#send(half);
       } else for (const parcel of fitting) parcel.reject(toError(thrown));
@@ -329,15 +330,17 @@ function sizeOfAll(jobs: NewJob[]): number {
   return size;
 }
 
-/** Rejects a parcel with jobs that the store has no families for: other parcels are not at fault. */
-function fits({ capabilities }: Store, { jobs, reject }: Parcel): boolean {
-  try {
-    refuseFamilies(capabilities, jobs);
-    return true;
-  } catch (thrown) {
-    reject(toError(thrown));
-    return false;
-  }
+/** Rejects parcels with jobs that the store has no families for, and returns the others: they are not at fault. */
+function fittingOf({ capabilities }: Store, parcels: Parcel[]): Parcel[] {
+  return parcels.filter(({ jobs, reject }) => {
+    try {
+      refuseFamilies(capabilities, jobs);
+      return true;
+    } catch (thrown) {
+      reject(toError(thrown));
+      return false;
+    }
+  });
 }
 
 function answer(parcels: Parcel[], replies: AddReply[]): void {
