@@ -99,7 +99,8 @@ async function addWithin(engine: Engine, queue: string, jobs: NewJob[], transact
   for (const name of queuesOf(queue, jobs)) {
     const grouped = jobs.some((job) => job.group !== undefined && (job.queue ?? queue) === name);
     if (known.get(name) === true || (!grouped && known.has(name))) continue;
-    await server.call(grouped ? 'ensure_groups' : 'ensure_queue', { name });
+    if (grouped) await server.call('ensure_groups', { name });
+    else await server.call('ensure_queue', { name });
     known.set(name, grouped);
   }
   await ensureFamilies(server, queue, jobs, engine.related);

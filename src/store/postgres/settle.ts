@@ -13,7 +13,11 @@ import type { Calls, Server, Values } from './driver/server.js';
 import { joinTransaction } from './driver/user-transaction.js';
 import type { PathReply } from './state/detours.js';
 
-const FAST_PATHS = { plain: 'settle_plain', groups: 'settle_groups', children: 'settle_children' } as const;
+const FAST_PATHS = {
+  plain: (server: Server, values: Values) => server.short('settle_plain', values),
+  groups: (server: Server, values: Values) => server.short('settle_groups', values),
+  children: (server: Server, values: Values) => server.short('settle_children', values),
+};
 
 const STATUSES: Record<string, SettleStatus> = {
   d: 'done',
@@ -114,7 +118,7 @@ function plainArguments(queue: string, outcomes: Outcome[], call: Call, claim: C
 
 /** Returns undefined if connections are not set up for the fast path. */
 async function settleFast(server: Server, path: keyof typeof FAST_PATHS, values: Values): Promise<Reply | undefined> {
-  const rows = await server.short(FAST_PATHS[path], values);
+  const rows = await FAST_PATHS[path](server, values);
   return rows === undefined ? undefined : (JSON.parse(rows[0]?.[0] as string) as Reply);
 }
 
