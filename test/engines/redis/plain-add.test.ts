@@ -29,7 +29,8 @@ async function takes(
     sent = args;
     return '1,1';
   };
-  await addJobs({ run } as Engine, 'q', jobs.map(newJob), { caller: 'p', seq: ++seq, ...call });
+  const engine = { run, registry: { ensure: () => undefined }, wake: { sent: () => undefined } } as unknown as Engine;
+  await addJobs(engine, 'q', jobs.map(newJob), { caller: 'p', seq: ++seq, ...call });
   expect(await goBothWays(client, 'add', 'plain-add', sent)).toBe(way);
 }
 
