@@ -1,35 +1,30 @@
 // Measures what each variant of a fast path gains: the same work with the variant and without it, one after the other in pairs, in
 // milliseconds of the processor (worker and server together). A variant that gains less than 15 % on its work has to go.
-//   npm run build && node bench/fast-paths.mjs [name …] [--pairs 7]
+//   npm run build && node bench/fast-paths.mjs [name …] [--pairs 7] [--concurrency 10]
 // Without the variant: a copy of the built package in which one text is replaced, so that the call takes the ordinary path.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ownCpuMs } from './processor-time.mjs';
 import { closeServers, serverCpuMs, serverUrl } from './servers.mjs';
 import { median, spread } from './statistics.mjs';
 
-/** The queue of a child process. On a shared server, each measurement has its own. */
-const queue = process.argv[6];
+/** Of a child process: its queue, of its own on a shared server, and how many jobs run at once. */
+const [queue, concurrency] = process.argv.slice(6);
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** `find` stands once in the file of the built package. */
 export const VARIANTS = [
-  { name: 'postgres/add_plain', work: 'adds', find: 'isPlain(jobs) ? await addPlain', replace: 'false ? await addPlain' },
-  { name: 'postgres/claim_plain', work: 'lone', find: 'const plain = remember || ', replace: 'const plain = true || ' },
+  { name: 'postgres/add_plain', work: 'adds', find: '? await addPlain(', replace: '&& false ? await addPlain(' },
+  { name: 'postgres/claim_plain', work: 'lone', find: '(remember || !isPlain', replace: '(true || !isPlain' },
   { name: 'postgres/settle_plain', work: 'backlog', find: '?? "plain"', replace: '?? void 0' },
   { name: 'postgres/settle_groups', work: 'groups', find: 'grouped === true ? "groups"', replace: 'grouped === 0 ? "groups"' },
   { name: 'postgres/settle_children', work: 'children', find: 'sent === true ? "children"', replace: 'sent === 0 ? "children"' },
-  {
-    name: 'postgres/renew_alone',
-    work: 'renewals',
-    find: 'await server.short("renew_alone"',
-    replace: 'void 0; void ("renew_alone"',
-  },
   {
     name: 'postgres/unsuspected_alone',
     work: 'checks',
@@ -48,7 +43,7 @@ export const VARIANTS = [
   },
   {
     name: 'redis/plain-deliver',
-    work: 'children',
+    work: 'only children',
     find: "if ARGV[3] ~= '' then\\n  local stream",
     replace: 'if false then\\n  local stream',
   },
@@ -57,7 +52,19 @@ export const VARIANTS = [
   { name: 'sqlite/complete-marked, children', work: 'children', find: 'if (extras === void 0 ||', replace: 'if (true ||' },
 ];
 
-const JOBS = { adds: 1500, lone: 500, backlog: 6000, groups: 6000, children: 3000, renewals: 2000, checks: 2000, sweeps: 2000 };
+const JOBS = {
+  adds: 3000,
+  lone: 1000,
+  backlog: 40_000,
+  groups: 20_000,
+  children: 5000,
+  'only children': 2000,
+  checks: 4000,
+  sweeps: 4000,
+};
+
+/** How long a worker has to start its lock thread, in ms. */
+const WARM_MS = 1000;
 
 /** The work of one process. Returns what is to be done once it is prepared. */
 const WORKS = {
@@ -84,20 +91,8 @@ const WORKS = {
   },
   backlog: (product, connection, count) => worked(product, connection, count, () => ({})),
   groups: (product, connection, count) => worked(product, connection, count, (n) => ({ group: { id: `group ${n % 100}` } })),
-  children: async (product, connection, count) => {
-    const flow = new product.FlowProducer({ connection });
-    for (let n = 0; n < count; n += 10) {
-      const children = Array.from({ length: 10 }, () => ({ name: 'child', queueName: queue, data: {} }));
-      await flow.add({ name: 'parent', queueName: `parents of ${queue}`, data: {}, children });
-    }
-    return () => drained(product, connection, count);
-  },
-  renewals: async ({ openStore }, connection, count) => {
-    const { store, session } = await opened(openStore, connection);
-    return async () => {
-      for (let n = 0; n < count; n += 1) await store.renew([{ ...session, acked: 0 }]);
-    };
-  },
+  children: (product, connection, count) => ofParents(product, connection, count, 10),
+  'only children': (product, connection, count) => ofParents(product, connection, count, 1),
   checks: async ({ openStore }, connection, count) => {
     const { store, session } = await opened(openStore, connection);
     return async () => {
@@ -112,6 +107,16 @@ const WORKS = {
   },
 };
 
+/** Jobs of parents in another queue, so many for each. */
+async function ofParents(product, connection, count, each) {
+  const flow = new product.FlowProducer({ connection });
+  for (let n = 0; n < count; n += each) {
+    const children = Array.from({ length: each }, () => ({ name: 'child', queueName: queue, data: {} }));
+    await flow.add({ name: 'parent', queueName: `parents of ${queue}`, data: {}, children });
+  }
+  return drained(product, connection, count);
+}
+
 async function opened(openStore, connection) {
   const store = await openStore(connection);
   const owner = { host: 'h', pid: 1, name: 'w', instance: 'i' };
@@ -125,23 +130,34 @@ async function worked(product, connection, count, optsOf) {
   for (let n = 0; n < count; n += 500) {
     await jobs.addBulk(Array.from({ length: 500 }, (_, index) => ({ name: 'work', data: {}, opts: optsOf(n + index) })));
   }
-  return () => drained(product, connection, count);
+  return drained(product, connection, count);
 }
 
+/** The worker and its lock thread are up before the work begins: their start costs as much as some thousand jobs. */
 async function drained(product, connection, count) {
+  const jobs = new product.Queue(queue, { connection });
+  await jobs.pause();
   let left = count;
   let end;
   const done = new Promise((resolve) => (end = resolve));
   const worker = await workerOf(product, connection, () => (left -= 1) === 0 && end());
-  await done;
-  await worker.close();
+  return async () => {
+    await jobs.resume();
+    await done;
+    await worker.close();
+  };
 }
 
 async function workerOf({ Worker }, connection, onDone) {
-  const worker = new Worker(queue, async (_job) => undefined, { connection, concurrency: 100, group: { concurrency: 1000 } });
+  const worker = new Worker(queue, async (_job) => undefined, {
+    connection,
+    concurrency: Number(concurrency),
+    group: { concurrency: 1000 },
+  });
   worker.on('completed', onDone);
   worker.on('error', (error) => console.error(error.message));
   await worker.waitUntilReady();
+  await sleep(WARM_MS);
   return worker;
 }
 
@@ -157,9 +173,9 @@ async function work(dist, kind, connection) {
 }
 
 /** Returns the milliseconds of the processor for one job. */
-async function measure(dist, kind, store, folder) {
+async function measure(dist, kind, store, folder, atOnce) {
   const url = store === 'sqlite' ? `sqlite:${join(mkdtempSync(join(folder, 'file-')), 'jobs.db')}` : await serverUrl(store);
-  const child = fork(fileURLToPath(import.meta.url), ['--child', dist, kind, url, `work ${(places += 1)}`], {
+  const child = fork(fileURLToPath(import.meta.url), ['--child', dist, kind, url, `work ${(places += 1)}`, atOnce], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   const word = async () => {
@@ -196,7 +212,10 @@ function without({ name, find, replace }, folder) {
 }
 
 async function main() {
-  const { values, positionals } = parseArgs({ options: { pairs: { type: 'string', default: '7' } }, allowPositionals: true });
+  const { values, positionals } = parseArgs({
+    options: { pairs: { type: 'string', default: '7' }, concurrency: { type: 'string', default: '10' } },
+    allowPositionals: true,
+  });
   const folder = mkdtempSync(join(tmpdir(), 'fast-paths-'));
   try {
     for (const variant of VARIANTS.filter(
@@ -208,8 +227,8 @@ async function main() {
       const costs = [];
       for (let pair = 0; pair < Number(values.pairs); pair += 1) {
         const first = pair % 2 === 0;
-        const one = await measure(first ? off : join(root, 'dist'), variant.work, store, folder);
-        const other = await measure(first ? join(root, 'dist') : off, variant.work, store, folder);
+        const one = await measure(first ? off : join(root, 'dist'), variant.work, store, folder, values.concurrency);
+        const other = await measure(first ? join(root, 'dist') : off, variant.work, store, folder, values.concurrency);
         const [slow, fast] = first ? [one, other] : [other, one];
         ratios.push(slow / fast);
         costs.push([slow, fast]);

@@ -30,8 +30,8 @@ export const SWEEPS = [
   {
     name: 'postgres: a reaped session is renewed',
     file: 'src/store/postgres/sql/sessions.sql',
-    find: 'AND s.id = :id AND s.reaped + 0 = 0\nRETURNING',
-    replace: 'AND s.id = :id\nRETURNING',
+    find: 'AND s.id = _id AND s.reaped + 0 = 0\n  RETURNING',
+    replace: 'AND s.id = _id\n  RETURNING',
     tests: conformance('postgres'),
     only,
   },

@@ -53,9 +53,6 @@ export async function renew({ server, wake }: Engine, renewals: Renewal[]): Prom
 }
 
 async function renewOne(server: Server, { queue, id, acked, slots }: Renewal): Promise<StoredNotices[]> {
-  const rows = await server.short('renew_alone', { queue, id, slots }, KEEPING_MS);
-  // If there is no fast path, or if the session has notices, the verb renews the session (once more) and returns them.
-  if (rows !== undefined && rows[0]?.[1] !== true) return [rows.length === 0 ? null : []];
   return [await server.call<StoredNotices>('renew_one', { name: queue, id, acked, slots }, KEEPING_MS)];
 }
 

@@ -289,9 +289,7 @@ describe('the fast paths of PostgreSQL', () => {
     const { jobs } = await store.claim('q', { session: 's', seq: 1, count: 9 });
     const admin = await newClient(url);
     // A call that takes the slow path fails from here on.
-    await admin.query(
-      'DROP FUNCTION holdfast.add, holdfast.claim, holdfast.settle, holdfast.sweep, holdfast.renew_one, holdfast.notify_changes',
-    );
+    await admin.query('DROP FUNCTION holdfast.add, holdfast.claim, holdfast.settle, holdfast.sweep, holdfast.notify_changes');
     for (let seq = 2; seq <= 20; seq += 1) {
       expect(await store.add('q', newJobs(1), { caller: 'p', seq })).toEqual([{ id: String(seq), status: 'added' }]);
     }
@@ -311,7 +309,6 @@ describe('the fast paths of PostgreSQL', () => {
       { session: 's', seq: 5, count: 0 },
     );
     expect([none.results, none.claimed?.jobs]).toEqual([Array(5).fill('done'), []]);
-    expect(await store.renew([{ queue: 'q', id: 's', acked: 0 }])).toEqual([{ alive: true, notices: [] }]);
     expect(await store.sweep('q', 100)).toEqual({ stalled: [], failed: [], more: false });
     expect((await store.status('q')).counts).toMatchObject({ waiting: 12, active: 1, completed: 7 });
   });

@@ -57,6 +57,7 @@ $body$;
 -- and records the reply. If it finds no row, the statement does nothing, and the store falls back to `add`.
 -- The commit notifies processes that wait for jobs, if no other transaction is about to notify in the same way: see notify.ts.
 -- A function with the same steps took the server 93 µs where this statement takes 61 µs, without commit and folding.
+-- Gain: without it, an add takes 1.22 × the processor time (node bench/fast-paths.mjs add_plain).
 -- States: 1 waiting.
 -- ADVISORY.telling = 1214673783
 WITH caller AS (

@@ -114,6 +114,7 @@ $body$;
 -- The fast path of a claim: jobs without key and priority, in a queue that is not paused, limited or capped. It is also part of the fast
 -- path of settling (settle_plain). It is one function that calls no other, under the settings of the connection (sql.ts). If
 -- the queue needs more, it calls `claim`, which must then find everything as if this attempt had never happened.
+-- Gain: without it, a lone job takes 1.14 to 1.18 × the processor time (node bench/fast-paths.mjs claim_plain).
 -- Called by: claim.ts.
 -- States: -1 behind.
 -- _inline: the long texts of a larger job (bytes) are left out (large_values).

@@ -103,6 +103,7 @@ $body$;
 -- outcomes or the queue need more, it calls `settle`, which must then find everything as if this attempt had never happened.
 -- For one job the server takes 225 µs here and 335 µs in `settle` (without network and sync): calling a function from another one, and
 -- starting each statement, costs more than most statements do.
+-- Gain: without it, a job takes 1.25 × the processor time at concurrency 10 (node bench/fast-paths.mjs settle_plain).
 -- Called by: settle.ts.
 -- _inline: the long texts of a larger job (bytes) are left out (large_values).
 CREATE FUNCTION settle_plain(
@@ -124,6 +125,7 @@ $body$;
 -- name: settle_children
 -- The same as settle_plain for queues that have children of other jobs: a child that completes writes the message to its parents in the
 -- same statement.
+-- Gain: without it, a child takes 1.24 × the processor time at concurrency 10 (node bench/fast-paths.mjs settle_children).
 -- Called by: settle.ts.
 CREATE FUNCTION settle_children(
   _name text, _session text, _seq bigint, _ids text[], _fences bigint[], _texts text[], _count int, _by text, _inline int
@@ -173,6 +175,7 @@ $body$;
 -- The fast path of most settles in queues with groups: completed jobs of groups, or plain ones, that stay, and a claim by their own session
 -- in a queue that is not paused, limited or capped, where only jobs of groups wait, and no group has a rate or rests. It works as
 -- settle_plain does. The places that come free and the turns that are taken are one write to each group.
+-- Gain: without it, a job takes 1.26 × the processor time at concurrency 10 (node bench/fast-paths.mjs settle_groups).
 -- Called by: settle.ts.
 CREATE FUNCTION settle_groups(
   _name text, _session text, _seq bigint, _ids text[], _fences bigint[], _texts text[], _count int, _by text, _inline int

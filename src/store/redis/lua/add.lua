@@ -51,6 +51,7 @@ end
 -- key.
 -- If a call does not fit the fast path, it leaves before it has changed anything, and `add` carries the call out.
 -- More than a thousand jobs would not fit on Lua's stack.
+-- Gain: without it, an add takes 1.16 × the processor time (node bench/fast-paths.mjs plain-add).
 local reply, told, events, offers = nil, { nil, nil, nil }, 0, true
 if #ARGV == 3 + ARGV[3] and #ARGV > 3 and #ARGV <= 1003 then
   repeat

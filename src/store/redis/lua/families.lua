@@ -602,6 +602,7 @@ end
 -- does not fit, with all that follow, to `deliver`: in the same call if no parent has moved, else in the next one.
 -- The links have the form that `families` describes.
 -- plainTaken: the messages that were taken. plainDone: nothing is left. moved: the parents that wait now. runs: their ids and run texts.
+-- Gain: without it, an only child takes 1.2 × the processor time (node bench/fast-paths.mjs plain-deliver).
 local plainTaken, plainDone, reply, told, events, offers, moved, runs = 0, false, nil, {}, 0, false, {}, {}
 local AWAITS = '^$run{state..priority state=P timed=%d ord= delay=0 priority=0 *=%d*},[%d,]*%z[^%z]*%z[^%z]*$'
 if ARGV[3] ~= '' then

@@ -12,6 +12,8 @@
 -- the run texts of the jobs to complete, then of those to claim. waiting: further jobs wait. moment: now as digits. place: the first tick.
 -- grouped: groups may be in line or lose active jobs: see `plain-settle`. leaving: by job to complete, the key of its group.
 -- children: by job to complete, whether it is marked and has no group; nil if none is.
+-- Gain: without it, a job takes 1.18 × the processor time at concurrency 10; without its parts for groups 1.35 ×, for children 1.24 ×
+-- (node bench/fast-paths.mjs plain-settle).
 local reply, told, events, offers = nil, { nil, nil, nil, nil, nil, nil }, 0, false
 local fits, session, seq, lane, most, size = false, ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[11])
 local due, ids, claims, waiting, settled, texts, runs, owner, moment, place

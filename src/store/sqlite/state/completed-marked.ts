@@ -1,5 +1,7 @@
 // Completes jobs of groups and children without reading their rows, and reports to each parent once for all its children of a call.
 // Siblings have the same extras, so their parents are read once.
+// Gain: without it, at concurrency 100, a job of a group takes 1.16 × the processor time, and a child 1.25 × (node bench/fast-paths.mjs
+// complete-marked --concurrency 100).
 import type { Database, Statement } from '../driver/load.js';
 import { sql } from '../driver/sql.js';
 import type { Families } from '../family.js';
