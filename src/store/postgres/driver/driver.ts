@@ -68,8 +68,3 @@ export async function loadDriver(): Promise<Driver> {
     );
   }
 }
-
-export function isPool(value: unknown): value is PgPool {
-  const candidate = value as Partial<PgPool> | null;
-  return typeof candidate?.connect === 'function' && typeof candidate.end === 'function' && candidate.options !== undefined;
-}
