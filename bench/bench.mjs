@@ -25,6 +25,7 @@ import { recovery } from './measurements/recovery.mjs';
 import { renewal } from './measurements/renewal.mjs';
 import { sandbox } from './measurements/sandbox.mjs';
 import { schedules } from './measurements/schedules.mjs';
+import { buildSqliteDriver } from '../scripts/sqlite-driver.mjs';
 import { installPeers, peersAreInstalled } from './peers.mjs';
 import { chart } from './report/chart.mjs';
 import { join } from './report/join.mjs';
@@ -67,6 +68,8 @@ async function read(file) {
 
 async function measure(settings) {
   if (settings.peers === 'all') installPeers();
+  // For the raw limit of SQLite. Without it, the rest is measured.
+  if (settings.stores.includes('sqlite')) await buildSqliteDriver();
   const withPeers = settings.peers !== 'none' && peersAreInstalled();
   try {
     const measured = await measureAll(

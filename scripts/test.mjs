@@ -2,12 +2,12 @@
 // `npm run test:all`: the same with every test on every store; CONTRIBUTING.md lists the difference.
 // With arguments, which go to vitest (`npm test -- test/unit -t 'a name'`): build and the tests that they select, on every store.
 // The last line counts: `N passed, N failed`. A failed check counts as one failure.
-import { spawn, spawnSync } from 'node:child_process';
-import { createRequire } from 'node:module';
 import { dirname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseCLI, startVitest } from 'vitest/node';
 import { build } from './build.mjs';
+import { npm } from './npm.mjs';
+import { buildSqliteDriver } from './sqlite-driver.mjs';
 import { TestProgress } from './test-progress.mjs';
 
 process.chdir(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -16,8 +16,8 @@ const selection = process.argv.slice(all ? 3 : 2);
 const failedChecks = [];
 const failedFiles = [];
 
-// The driver is compiled on one core while the other does the rest.
-const driver = ensureSqliteDriver();
+// The driver is compiled on one core while the other does the rest. Tests look into databases with it, and run the store on it.
+const driver = buildSqliteDriver().then((isThere) => isThere || failedChecks.push('better-sqlite3'));
 await check('build', build);
 if (selection.length === 0 && failedChecks.length === 0) {
   if (!all) beGate();
@@ -47,39 +47,6 @@ async function check(name, run) {
 
 async function npmRun(script) {
   if ((await npm(['run', '--silent', script])) !== 0) throw new Error(`npm run ${script} failed`);
-}
-
-/** Resolves with the exit code. The output goes to ours. */
-function npm(args, env = {}) {
-  // npm tells its scripts where it is itself; run by hand, this file looks for it on the PATH.
-  const cli = process.env.npm_execpath;
-  const [command, first] = cli === undefined ? ['npm', []] : [process.execPath, [cli]];
-  const options = { stdio: ['ignore', 'inherit', 'inherit'], shell: cli === undefined, env: { ...process.env, ...env } };
-  return new Promise((resolve, reject) => {
-    spawn(command, [...first, ...args], options)
-      .on('error', reject)
-      .on('close', resolve);
-  });
-}
-
-// Tests look into databases with better-sqlite3, and run the store on it. No package runs a script while it is installed (.npmrc), and a
-// change of Node's version leaves a binding that does not load.
-async function ensureSqliteDriver() {
-  if (sqliteLoads()) return;
-  console.log(
-    'Building better-sqlite3 for the tests, which takes half a minute or more where no prebuilt binary can be fetched.',
-  );
-  // -O1 halves the time of the compiler.
-  await npm(['rebuild', 'better-sqlite3', '--ignore-scripts=false'], { CFLAGS: '-O1', CXXFLAGS: '-O1' });
-  if (sqliteLoads()) return;
-  console.error('It could not be built. Type this to see why (it needs a C++ compiler and python3):');
-  console.error('  npm rebuild better-sqlite3 --ignore-scripts=false --foreground-scripts');
-  failedChecks.push('better-sqlite3');
-}
-
-function sqliteLoads() {
-  const driver = createRequire(import.meta.url).resolve('better-sqlite3');
-  return spawnSync(process.execPath, ['-e', `new (require(${JSON.stringify(driver)}))(':memory:').close()`]).status === 0;
 }
 
 async function runTests() {
