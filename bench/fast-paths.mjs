@@ -19,7 +19,7 @@ const [queue, concurrency] = process.argv.slice(6);
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** `find` stands once in the file of the built package. */
-export const VARIANTS = [
+const VARIANTS = [
   { name: 'postgres/add_plain', work: 'adds', find: '? await addPlain(', replace: '&& false ? await addPlain(' },
   { name: 'postgres/claim_plain', work: 'lone', find: '(remember || !isPlain', replace: '(true || !isPlain' },
   { name: 'postgres/settle_plain', work: 'backlog', find: '?? "plain"', replace: '?? void 0' },

@@ -28,14 +28,10 @@ export async function addWithParents(
     const children = places.map((place) => inQueue(jobs[place] as NewJob, queue, parentQueue));
     fill(places, checkAdded(children, await batcher.addFamily(children, parentQueue, transaction)));
   }
-  if (own.length > 0)
-    fill(
-      own,
-      await batcher.add(
-        own.map((place) => jobs[place] as NewJob),
-        transaction,
-      ),
-    );
+  if (own.length > 0) {
+    const others = own.map((place) => jobs[place] as NewJob);
+    fill(own, await batcher.add(others, transaction));
+  }
   return replies;
 }
 

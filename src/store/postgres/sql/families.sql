@@ -585,7 +585,7 @@ END
 $body$;
 
 -- name: relay
--- Delivers messages that a queue sends or gets, and deletes them. The reply: Relayed in family.ts.
+-- Delivers messages that a queue sends or gets, and deletes them. The reply: Relayed in state/relays.ts.
 -- A job that another transaction holds for long keeps its messages waiting, and no others.
 -- Called by: state/relays.ts.
 -- PATIENCE = 300ms: how long a relay waits for the jobs that other transactions hold.

@@ -6,7 +6,7 @@ const DETOURS = 20;
 /** `settle_plain`, `settle_groups` and `settle_children` in sql/settle.sql. */
 export type FastPath = 'plain' | 'groups' | 'children';
 
-/** What the reply to a settle says of its queue. */
+/** The parts of the reply to a settle that concern its queue. */
 export interface PathReply {
   /** True if the call took the fast path. */
   plain?: boolean;
