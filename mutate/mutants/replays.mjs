@@ -87,8 +87,8 @@ export const REPLAYS = [
   {
     name: 'a failed call is repeated under a new number',
     file: 'src/store/client/session-calls.ts',
-    find: '        failures += 1;\n',
-    replace: '        failures += 1;\n        numbered = undefined;\n',
+    find: '      failingSince ??= systemClock.monotonic();\n',
+    replace: '      failingSince ??= systemClock.monotonic();\n      numbered = undefined;\n',
     tests: [...[...unit('worker-reconcile'), ...engines('redis/lost-replies')], 'test/faults/lost-replies.test.ts'],
   },
   {

@@ -43,13 +43,13 @@ export const STEPS = [
     ['a run that has ended takes steps', 'if (ended || isCompleting)', 'if ((ended && isCompleting) || isCompleting)', moved],
     [
       'a record that got no reply is given up',
-      'if (!isRetryable(error) || !this.#snapshot.lock.held) throw error;',
-      'if (!isRetryable(error) || this.#snapshot.lock.held) throw error;',
+      'if (!isRetryable(thrown) || !this.#snapshot.lock.held) throw thrown;',
+      'if (!isRetryable(thrown) || this.#snapshot.lock.held) throw thrown;',
     ],
     [
       'a record is repeated without its lock',
-      'if (!isRetryable(error) || !this.#snapshot.lock.held) throw error;',
-      'if (!isRetryable(error)) throw error;',
+      'if (!isRetryable(thrown) || !this.#snapshot.lock.held) throw thrown;',
+      'if (!isRetryable(thrown)) throw thrown;',
     ],
     [
       'a committed step is not read again',

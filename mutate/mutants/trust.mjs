@@ -36,16 +36,16 @@ export const TRUST = [
   {
     name: 'a call is dated by its last try',
     file: 'src/store/client/session-calls.ts',
-    find: '        lane.delivers = delivers;\n',
-    replace: '        numbered.sentAt = now(systemClock);\n        lane.delivers = delivers;\n',
+    find: '      lane.delivers = delivers;\n',
+    replace: '      numbered.sentAt = now(systemClock);\n      lane.delivers = delivers;\n',
     tests: FIRST_SEND,
   },
   {
     name: 'a timed claim is dated by its reply',
     file: 'src/store/client/session-calls.ts',
-    find: 'reply = { results, claimed, session: caller, seq, sentAt, retried: failures > 0, givenUp };',
+    find: 'return { results, claimed, session: caller, seq, sentAt, retried: failingSince !== undefined, givenUp };',
     replace:
-      'reply = { results, claimed, session: caller, seq, sentAt: Math.max(sentAt, now(systemClock)), retried: failures > 0, givenUp };',
+      'return { results, claimed, session: caller, seq, sentAt: Math.max(sentAt, now(systemClock)), retried: failingSince !== undefined, givenUp };',
     tests: FIRST_SEND,
   },
   {

@@ -7,6 +7,7 @@ import { checkWork, parseStoredName, type StepKind, storedName } from '../job/st
 import { MAX_DELAY_MS, checkInteger, invalidOption } from '../runtime/check.js';
 import { OptionNames } from '../runtime/option-names.js';
 import { retryPauseMs } from '../runtime/retry-pause.js';
+import { untilDone } from '../runtime/until-done.js';
 import { setTimeout } from '../runtime/timers.js';
 import { MAX_STEP_BYTES, MAX_STEPS, type Step, type WriteReply } from '../store/contract/index.js';
 import type { JobSnapshot } from './job-snapshot.js';
@@ -261,20 +262,19 @@ export class RunSteps {
 
   /** Records under the token, and returns the recorded value. Repeats the write while the store does not reply and the lock is held. */
   async #record(name: string, stored: string, value: string): Promise<string> {
-    for (let failures = 1; ; failures += 1) {
-      try {
-        const { status, value: recorded = value } = await this.#write(stored, value);
-        this.#accept(name, status);
-        this.#snapshot.record.hasSteps = true;
-        (await this.#load()).set(stored, recorded);
-        this.#snapshot.context.stepRecorded?.(this.#snapshot.lock.token, name);
-        return recorded;
-      } catch (error) {
-        // The work is done. A step that is not recorded would be done again.
-        if (!isRetryable(error) || !this.#snapshot.lock.held) throw error;
-        await new Promise<void>((resolve) => setTimeout(resolve, retryPauseMs(failures)));
-      }
-    }
+    const write = async (): Promise<string> => {
+      const { status, value: recorded = value } = await this.#write(stored, value);
+      this.#accept(name, status);
+      this.#snapshot.record.hasSteps = true;
+      (await this.#load()).set(stored, recorded);
+      this.#snapshot.context.stepRecorded?.(this.#snapshot.lock.token, name);
+      return recorded;
+    };
+    return untilDone(write, async (thrown, failures) => {
+      // The work is done. A step that is not recorded would be done again.
+      if (!isRetryable(thrown) || !this.#snapshot.lock.held) throw thrown;
+      await new Promise<void>((resolve) => setTimeout(resolve, retryPauseMs(failures)));
+    });
   }
 
   async #write(stored: string, value: string, transaction?: object): Promise<WriteReply> {

@@ -9,6 +9,7 @@ import { systemClock } from '../runtime/clock.js';
 import { OutageReport } from '../runtime/outage-report.js';
 import { ReplyTimeout } from '../runtime/reply-timeout.js';
 import { retryPauseMs } from '../runtime/retry-pause.js';
+import { untilDone } from '../runtime/until-done.js';
 import { inTime, within } from '../runtime/within.js';
 import { bareBatchOf, batchOf, MAX_BATCH, refuseFamilies, refuseTransaction } from '../store/capabilities.js';
 import type { AddReply, Store } from '../store/contract/index.js';
@@ -218,21 +219,20 @@ export class AddBatcher {
     if (this.#reached) return open();
     const deadline = since + timeoutMs;
     let failure: Error | undefined;
-    for (let tries = 1; ; tries += 1) {
-      try {
-        const store = await inTime(Math.max(0, deadline - performance.now()), open(), () => failure ?? this.#notSent());
-        this.#reached = true;
-        this.#batch = batchOf(store.capabilities);
-        this.#bareBatch = bareBatchOf(store.capabilities);
-        return store;
-      } catch (thrown) {
-        failure = toError(thrown);
-        const left = deadline - performance.now();
-        const { signal } = this.#closing;
-        if (!isRetryable(thrown) || left <= 0 || signal.aborted) throw thrown;
-        await sleep(Math.min(retryPauseMs(tries), left), signal);
-      }
-    }
+    const reach = async (): Promise<Store> => {
+      const store = await inTime(Math.max(0, deadline - performance.now()), open(), () => failure ?? this.#notSent());
+      this.#reached = true;
+      this.#batch = batchOf(store.capabilities);
+      this.#bareBatch = bareBatchOf(store.capabilities);
+      return store;
+    };
+    return untilDone(reach, async (thrown, failures) => {
+      failure = toError(thrown);
+      const left = deadline - performance.now();
+      const { signal } = this.#closing;
+      if (!isRetryable(thrown) || left <= 0 || signal.aborted) throw thrown;
+      await sleep(Math.min(retryPauseMs(failures), left), signal);
+    });
   }
 
   /** Repeats the same call until the store replies or refuses, or the time is up. */
@@ -246,29 +246,29 @@ export class AddBatcher {
     // At least a tenth of the timeout, for jobs that waited behind a hung call.
     const deadline = Math.max(oldest + timeoutMs, performance.now() + timeoutMs / 10);
     let isUnknown = false;
-    for (let tries = 1; ; tries += 1) {
-      let failure: Error;
-      const askedAt = systemClock.monotonic();
-      try {
-        const left = Math.max(0, deadline - performance.now());
-        const replies = await caller.timeout.wait(left, store.add(queue, jobs, call), () => this.#giveUp(caller, undefined));
-        this.#outage.answered();
-        return replies;
-      } catch (thrown) {
-        if (!isRetryable(thrown)) throw thrown;
-        if (!saysNothingWritten(thrown)) isUnknown = caller.isDoubtful = true;
-        failure = toError(thrown);
-        // After the first try it is certain that nothing was added. A later try may itself wait for the try before it.
-        if (tries === 1 && caller === this.#caller && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
-      }
+    let askedAt = 0;
+    const send = async (): Promise<AddReply[]> => {
+      askedAt = systemClock.monotonic();
+      const left = Math.max(0, deadline - performance.now());
+      const replies = await caller.timeout.wait(left, store.add(queue, jobs, call), () => this.#giveUp(caller, undefined));
+      this.#outage.answered();
+      return replies;
+    };
+    return untilDone(send, async (thrown, failures) => {
+      if (!isRetryable(thrown)) throw thrown;
+      const wroteNothing = saysNothingWritten(thrown);
+      if (!wroteNothing) isUnknown = caller.isDoubtful = true;
+      // After the first try it is certain that nothing was added. A later try may itself wait for the try before it.
+      if (failures === 1 && caller === this.#caller && isBusy(thrown) && parcels.some(isNamed)) throw new HeldUp();
+      const failure = toError(thrown);
       this.#outage.failed(failure, askedAt);
       const left = deadline - performance.now();
-      const pause = retryPauseMs(tries);
+      const pause = retryPauseMs(failures);
       // Another try that gets no reply in time would make the outcome unknown, so it needs enough time.
-      if (!isUnknown && saysNothingWritten(failure) && left <= 2 * pause) throw this.#refused(failure);
+      if (!isUnknown && wroteNothing && left <= 2 * pause) throw this.#refused(thrown);
       if (left <= 0) throw this.#giveUp(caller, failure);
       await sleep(Math.min(pause, left));
-    }
+    });
   }
 
   async #addWithin(store: Store, transaction: object, jobs: NewJob[], queue: string): Promise<AddReply[]> {

@@ -6,6 +6,7 @@ import { systemClock } from '../../runtime/clock.js';
 import { OutageReport } from '../../runtime/outage-report.js';
 import { retryPauseMs } from '../../runtime/retry-pause.js';
 import { ReplyTimeout } from '../../runtime/reply-timeout.js';
+import { untilDone } from '../../runtime/until-done.js';
 import type { ClaimReply, ClaimRequest, SettleReply, Store } from '../contract/index.js';
 import { Outage } from './outage.js';
 import { isRefusal, settleOneByOne, type Substitute, type Substituted } from './refusal.js';
@@ -227,53 +228,50 @@ export class SessionCalls {
     outage.asked();
     let numbered: Numbered | undefined;
     let failingSince: number | undefined;
-    let reply: CallReply | undefined;
-    for (let failures = 0; reply === undefined; ) {
-      try {
-        const { store, session } = this.#reached() ?? (await this.withTimeout(this.#reach(), delivers));
-        if (numbered === undefined) {
-          const prepared = claim === undefined ? undefined : prepare?.(session);
-          if (prepared !== undefined) {
-            if (!(await this.withTimeout(prepared, delivers))) claim = undefined;
-            continue;
-          }
-          numbered = { session, seq: session.nextSeq(), sentAt: now(systemClock) };
-          lane.unanswered = numbered;
+    const send = async (): Promise<CallReply> => {
+      const { store, session } = this.#reached() ?? (await this.withTimeout(this.#reach(), delivers));
+      if (numbered === undefined) {
+        const prepared = claim === undefined ? undefined : prepare?.(session);
+        if (prepared !== undefined) {
+          if (!(await this.withTimeout(prepared, delivers))) claim = undefined;
+          return send();
         }
-        lane.delivers = delivers;
-        const answer = this.#send(store, lane.number, numbered, some, claim);
-        const { results, claimed } = await lane.timeout.wait(this.#timeoutMs(delivers), answer, unanswered);
-        outage.answered();
-        const { givenUp } = lane;
-        lane.landed();
-        // It was asked for fewer jobs. The reply may be that to an earlier try, which asked for more of them.
-        if (claimed !== undefined && claim !== undefined && claim !== terms && claimed.jobs.length >= claim.count)
-          claimed.more = true;
-        if (claimed !== undefined && claimed.jobs.length > 0) numbered.session.granted(numbered.sentAt);
-        health?.answered(claimed?.sessionAlive === true);
-        const { session: caller, seq, sentAt } = numbered;
-        reply = { results, claimed, session: caller, seq, sentAt, retried: failures > 0, givenUp };
-      } catch (thrown) {
-        const error = toError(thrown);
-        if (delivers && isRefusal(error)) {
-          lane.landed();
-          return await this.#refused(lane, delivery, terms, error);
-        }
-        failures += 1;
-        // What was too much for the store in this time would be so again. If the store has carried out an earlier try, it returns that reply.
-        if (numbered !== undefined && isLate(error)) {
-          if (some.length > 1) some = outcomes.slice(0, some.length >> 1);
-          if (claim !== undefined) claim = { ...claim, count: Math.max(1, claim.count >> 1) };
-        }
-        failingSince ??= systemClock.monotonic();
-        if (numbered !== undefined) this.#watch(lane, numbered, delivery);
-        try {
-          await this.#failed(lane, error, failures, failingSince, delivers);
-        } catch (givenUp) {
-          lane.landed();
-          throw givenUp;
-        }
+        numbered = { session, seq: session.nextSeq(), sentAt: now(systemClock) };
+        lane.unanswered = numbered;
       }
+      lane.delivers = delivers;
+      const answer = this.#send(store, lane.number, numbered, some, claim);
+      const { results, claimed } = await lane.timeout.wait(this.#timeoutMs(delivers), answer, unanswered);
+      outage.answered();
+      const { givenUp } = lane;
+      lane.landed();
+      // It was asked for fewer jobs. The reply may be that to an earlier try, which asked for more of them.
+      if (claimed !== undefined && claim !== undefined && claim !== terms && claimed.jobs.length >= claim.count)
+        claimed.more = true;
+      if (claimed !== undefined && claimed.jobs.length > 0) numbered.session.granted(numbered.sentAt);
+      health?.answered(claimed?.sessionAlive === true);
+      const { session: caller, seq, sentAt } = numbered;
+      return { results, claimed, session: caller, seq, sentAt, retried: failingSince !== undefined, givenUp };
+    };
+    const failed = async (thrown: unknown, failures: number): Promise<void> => {
+      const error = toError(thrown);
+      if (delivers && isRefusal(error)) throw error;
+      // What was too much for the store in this time would be so again. If the store has carried out an earlier try, it returns that reply.
+      if (numbered !== undefined && isLate(error)) {
+        if (some.length > 1) some = outcomes.slice(0, some.length >> 1);
+        if (claim !== undefined) claim = { ...claim, count: Math.max(1, claim.count >> 1) };
+      }
+      failingSince ??= systemClock.monotonic();
+      if (numbered !== undefined) this.#watch(lane, numbered, delivery);
+      await this.#failed(lane, error, failures, failingSince, delivers);
+    };
+    let reply: CallReply;
+    try {
+      reply = await untilDone(send, failed);
+    } catch (thrown) {
+      lane.landed();
+      if (!isRefusal(thrown)) throw thrown;
+      return await this.#refused(lane, delivery, terms, thrown);
     }
     return reply.results.length < outcomes.length ? this.#deliverRest(lane, delivery, reply) : reply;
   }
