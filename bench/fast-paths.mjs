@@ -1,6 +1,7 @@
 // Measures what each variant of a fast path gains: the same work with the variant and without it, one after the other in pairs, in
 // milliseconds of the processor (worker and server together). A variant that gains less than 15 % on its work has to go.
 //   npm run build && node bench/fast-paths.mjs [name …] [--pairs 7] [--concurrency 10]
+//   node bench/fast-paths.mjs --check: only checks that each variant can be taken out of the built package
 // Without the variant: a copy of the built package in which one text is replaced, so that the call takes the ordinary path.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -31,6 +32,7 @@ const VARIANTS = [
     find: 'await server.askShort("unsuspected_alone"',
     replace: 'void 0; void ("unsuspected_alone"',
   },
+  { name: 'postgres/renew_one', work: 'renewals', find: 'renewals.length === 1 ?', replace: 'renewals.length === 0 ?' },
   { name: 'postgres/sweep_look', work: 'sweeps', find: 'await server.short("sweep_look"', replace: 'void 0; void ("sweep_look"' },
   { name: 'redis/plain-add', work: 'adds', find: 'if #ARGV == 3 + ARGV[3] and', replace: 'if false and' },
   { name: 'redis/plain-settle', work: 'backlog', find: "if ARGV[4] == '1' and", replace: 'if false and' },
@@ -60,6 +62,7 @@ const JOBS = {
   children: 5000,
   'only children': 2000,
   checks: 4000,
+  renewals: 4000,
   sweeps: 4000,
 };
 
@@ -97,6 +100,12 @@ const WORKS = {
     const { store, session } = await opened(openStore, connection);
     return async () => {
       for (let n = 0; n < count; n += 1) await store.checkSessions([session]);
+    };
+  },
+  renewals: async ({ openStore }, connection, count) => {
+    const { store, session } = await opened(openStore, connection);
+    return async () => {
+      for (let n = 0; n < count; n += 1) await store.renew([{ ...session, acked: 0 }]);
     };
   },
   sweeps: async ({ openStore }, connection, count) => {
@@ -195,27 +204,39 @@ async function measure(dist, kind, store, folder, atOnce) {
 
 let places = 0;
 
+/** Returns the file of the built package that holds the variant, and its text without the variant. */
+function partWithout({ name, find, replace }) {
+  const file = `${name.split('/')[0]}.js`;
+  const text = readFileSync(join(root, 'dist', file), 'utf8');
+  if (text.split(find).length !== 2) throw new Error(`${name}: ${JSON.stringify(find)} stands not once in dist/${file}.`);
+  return { file, text: text.replace(find, () => replace) };
+}
+
 /** Returns the folder of a copy of the built package without the variant. */
-function without({ name, find, replace }, folder) {
+function without(variant, folder) {
+  const { file, text } = partWithout(variant);
   const copy = mkdtempSync(join(folder, 'without-'));
   cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
   cpSync(join(root, 'package.json'), join(copy, 'package.json'));
-  const file = join(copy, 'dist', `${name.split('/')[0]}.js`);
-  const text = readFileSync(file, 'utf8');
-  if (text.split(find).length !== 2) throw new Error(`${name}: ${JSON.stringify(find)} stands not once in ${file}.`);
-  writeFileSync(
-    file,
-    text.replace(find, () => replace),
-  );
+  writeFileSync(join(copy, 'dist', file), text);
   return join(copy, 'dist');
 }
 
 async function main() {
   const { values, positionals } = parseArgs({
-    options: { pairs: { type: 'string', default: '7' }, concurrency: { type: 'string', default: '10' } },
+    options: {
+      pairs: { type: 'string', default: '7' },
+      concurrency: { type: 'string', default: '10' },
+      check: { type: 'boolean', default: false },
+    },
     allowPositionals: true,
   });
+  if (values.check) {
+    for (const variant of VARIANTS) partWithout(variant);
+    console.log(`${VARIANTS.length} variants can be taken out.`);
+    return;
+  }
   const folder = mkdtempSync(join(tmpdir(), 'fast-paths-'));
   try {
     for (const variant of VARIANTS.filter(
