@@ -24,6 +24,8 @@ const VARIANTS = [
   { name: 'postgres/add_plain', work: 'adds', find: '? await addPlain(', replace: '&& false ? await addPlain(' },
   { name: 'postgres/claim_plain', work: 'lone', find: '(remember || !isPlain', replace: '(true || !isPlain' },
   { name: 'postgres/settle_plain', work: 'backlog', find: '?? "plain"', replace: '?? void 0' },
+  { name: 'postgres/settle_trimmed, removed', work: 'removed', find: '? "trimmed"', replace: '? void 0' },
+  { name: 'postgres/settle_trimmed, counted', work: 'counted', find: '? "trimmed"', replace: '? void 0' },
   { name: 'postgres/settle_groups', work: 'groups', find: 'grouped === true ? "groups"', replace: 'grouped === 0 ? "groups"' },
   { name: 'postgres/settle_children', work: 'children', find: 'sent === true ? "children"', replace: 'sent === 0 ? "children"' },
   {
@@ -58,6 +60,8 @@ const JOBS = {
   adds: 3000,
   lone: 1000,
   backlog: 40_000,
+  removed: 40_000,
+  counted: 40_000,
   groups: 20_000,
   children: 5000,
   'only children': 2000,
@@ -93,6 +97,8 @@ const WORKS = {
     };
   },
   backlog: (product, connection, count) => worked(product, connection, count, () => ({})),
+  removed: (product, connection, count) => worked(product, connection, count, () => ({ removeOnComplete: true })),
+  counted: (product, connection, count) => worked(product, connection, count, () => ({ removeOnComplete: 1000 })),
   groups: (product, connection, count) => worked(product, connection, count, (n) => ({ group: { id: `group ${n % 100}` } })),
   children: (product, connection, count) => ofParents(product, connection, count, 10),
   'only children': (product, connection, count) => ofParents(product, connection, count, 1),
