@@ -21,6 +21,8 @@ export interface Run {
   session: string;
   firstFence: number;
   value: string;
+  /** The jobs are not kept. */
+  removed: boolean;
 }
 
 /** Fewest jobs in a run. For a shorter run, finding its two ends costs more than it saves. */
@@ -29,23 +31,27 @@ const SHORTEST = 16;
 /** Returns the longest run that begins with this outcome, if there is one. */
 export function runFrom(outcomes: readonly Outcome[], start: number): Run | undefined {
   const first = outcomes[start];
-  if (first?.kind !== 'completed' || first.keep.count === 0 || outcomes.length - start < SHORTEST) return undefined;
+  if (first?.kind !== 'completed' || outcomes.length - start < SHORTEST) return undefined;
   const firstId = Number(first.jobId);
   // The id of the last job must be a safe integer too, because counting up is not exact beyond that.
   if (!Number.isSafeInteger(firstId + outcomes.length) || String(firstId) !== first.jobId) return undefined;
   const { session, fence: firstFence } = splitToken(first.token);
-  const run: Run = { outcomes: [first], firstId, session, firstFence, value: first.value };
+  const run: Run = { outcomes: [first], firstId, session, firstFence, value: first.value, removed: isRemoved(first) };
   for (let next = outcomes[start + 1]; next !== undefined && goesOn(run, next); next = outcomes[start + run.outcomes.length]) {
     run.outcomes.push(next);
   }
   return run.outcomes.length < SHORTEST ? undefined : run;
 }
 
-function goesOn({ outcomes: { length }, firstId, session, firstFence, value }: Run, next: Outcome): next is Completed {
+export function isRemoved({ keep }: Completed): boolean {
+  return keep.count === 0;
+}
+
+function goesOn({ outcomes: { length }, firstId, session, firstFence, value, removed }: Run, next: Outcome): next is Completed {
   return (
     next.kind === 'completed' &&
-    next.value === value &&
-    next.keep.count !== 0 &&
+    isRemoved(next) === removed &&
+    (removed || next.value === value) &&
     next.jobId === String(firstId + length) &&
     next.token === tokenOf(session, firstFence + length)
   );
@@ -55,25 +61,31 @@ export class CompletedRuns {
   readonly #ends: Statement<[first: number, last: number]>;
   readonly #complete: Statement;
   readonly #completed: Statement<[job: number]>;
+  readonly #remove: Statement<[job: number]>;
 
   constructor(db: Database) {
     this.#ends = sql(db, 'ends-of-run', 'queue first last');
     this.#complete = sql(db, 'complete-run', 'place now value first last queue session fence id');
     this.#completed = sql(db, 'completed-of-run', 'first last queue place');
+    this.#remove = sql(db, 'remove-run', 'first last queue session fence id');
   }
 
   /** Returns for each outcome of the run whether its job is completed now. The caller settles the other jobs one by one. */
-  complete(queue: QueueState, { outcomes, firstId, session, firstFence, value }: Run, now: number): boolean[] {
+  complete(queue: QueueState, { outcomes, firstId, session, firstFence, value, removed }: Run, now: number): boolean[] {
     const { length } = outcomes;
     const [first, last] = this.#ends.get(queue.queue, String(firstId), String(firstId + length - 1)) ?? [0, 0];
     // The rows are not consecutive: jobs of another queue were added between them.
     if (last - first !== length - 1) return outcomes.map(() => false);
+    const rows = [first, last, queue.queue, session, firstFence - first, firstId - first];
+    const isAmong = (done: [job: number][]): boolean[] => {
+      const jobs = new Set(done.map(([job]) => job));
+      return outcomes.map((_, index) => jobs.has(first + index));
+    };
+    if (removed) return isAmong(this.#remove.all(...rows));
     const place = queue.back + 1 - first;
     queue.back += length;
-    const changed = this.#complete.run(place, now, value, first, last, queue.queue, session, firstFence - first, firstId - first);
-    if (changed === length) return outcomes.map(() => true);
+    if (this.#complete.run(place, now, value, ...rows) === length) return outcomes.map(() => true);
     // Some locks are lost. Find the completed rows by their new `ord`, which no other row has.
-    const completed = new Set(this.#completed.all(first, last, queue.queue, place).map(([job]) => job));
-    return outcomes.map((_, index) => completed.has(first + index));
+    return isAmong(this.#completed.all(first, last, queue.queue, place));
   }
 }
