@@ -50,6 +50,12 @@ const VARIANTS = [
     replace: 'if false then\\n  local stream',
   },
   { name: 'sqlite/complete-run', work: 'backlog', find: 'outcomes.length - start < SHORTEST', replace: 'true' },
+  {
+    name: 'sqlite/complete-run, removed',
+    work: 'removed',
+    find: 'first?.kind !== "completed" ||',
+    replace: 'first?.kind !== "completed" || first.keep.count === 0 ||',
+  },
   { name: 'sqlite/complete-marked, groups', work: 'groups', find: 'if (extras === void 0 ||', replace: 'if (true ||' },
   { name: 'sqlite/complete-marked, children', work: 'children', find: 'if (extras === void 0 ||', replace: 'if (true ||' },
 ];
@@ -58,6 +64,7 @@ const JOBS = {
   adds: 3000,
   lone: 1000,
   backlog: 40_000,
+  removed: 40_000,
   groups: 20_000,
   children: 5000,
   'only children': 2000,
@@ -93,6 +100,7 @@ const WORKS = {
     };
   },
   backlog: (product, connection, count) => worked(product, connection, count, () => ({})),
+  removed: (product, connection, count) => worked(product, connection, count, () => ({ removeOnComplete: true })),
   groups: (product, connection, count) => worked(product, connection, count, (n) => ({ group: { id: `group ${n % 100}` } })),
   children: (product, connection, count) => ofParents(product, connection, count, 10),
   'only children': (product, connection, count) => ofParents(product, connection, count, 1),
