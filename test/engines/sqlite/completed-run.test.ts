@@ -1,3 +1,4 @@
+import Database from 'better-sqlite3';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Keep, Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
@@ -198,6 +199,37 @@ describe('jobs that are completed in a run on SQLite', () => {
     expect(await store.settle('q', outcomes)).toEqual({ results: jobs.map(() => 'done') });
     expect(inRun).not.toHaveBeenCalled();
     expect(await idsOf(store, 'completed')).toEqual(jobs.filter((_, n) => n % 10 !== 9).map(({ id }) => id));
+  });
+
+  it.each<[string, Keep, number]>([
+    ['by count', { count: COUNT - 30 }, 30],
+    ['by age, all of them', { ageMs: 0 }, COUNT],
+    ['by both', { count: 3, ageMs: 60_000 }, COUNT - 3],
+  ])('are trimmed with their logs, links and steps: %s', async (_, keep, trimmed) => {
+    const file = newFile();
+    const store = await openStore({ path: file });
+    const parent = { queue: 'q', id: 'parent' };
+    await store.add('q', [newJob({ id: 'parent', waitsForChildren: true })], { caller: 'p', seq: 1 });
+    const added = Array.from({ length: COUNT }, (_job, n) => newJob(n === 5 ? { parents: [parent] } : {}));
+    await store.add('q', added, { caller: 'p', seq: 2 });
+    const jobs = await claimAll(store);
+    const [logged, stepped] = [jobs[2], jobs[8]] as [ClaimedJob, ClaimedJob];
+    await store.write('q', [
+      { kind: 'log', jobId: logged.id, row: 'logged' },
+      { kind: 'step', jobId: stepped.id, token: stepped.token, name: 'step', value: '1' },
+    ]);
+    // One by one: within a run, these jobs would be stored as finished after the others.
+    const before = jobs.slice(0, 9).map((job) => completed(job));
+    for (const outcome of before) await store.settle('q', [outcome]);
+    await store.settle(
+      'q',
+      jobs.slice(9).map((job) => completed(job, 'null', keep)),
+    );
+    expect(await idsOf(store, 'completed')).toEqual(jobs.slice(trimmed).map(({ id }) => id));
+    expect((await store.status('q')).counts.completed).toBe(COUNT - trimmed);
+    const db = new Database(file);
+    afterwards(() => db.close());
+    for (const table of ['logs', 'steps']) expect(db.prepare(`SELECT * FROM ${table}`).all()).toEqual([]);
   });
 
   // Whatever the order of the outcomes, and whatever has become of the locks meanwhile. Memory knows no runs.
