@@ -192,6 +192,15 @@ describe('jobs that are completed in a run on SQLite', () => {
     expect((await store.logs('q', 'logged', { start: 0, end: -1, asc: true })).logs).toEqual([]);
   });
 
+  it('are missing if they were deleted before, and the others are deleted', async () => {
+    const { store, jobs } = await withClaimed();
+    const removed = jobs.map((job) => completed(job, 'null', { count: 0 }));
+    await store.settle('q', [removed[7], removed[20]] as Outcome[]);
+    const { results } = await store.settle('q', removed);
+    expect(results).toEqual(jobs.map((_, n) => (n === 7 || n === 20 ? 'missing' : 'done')));
+    expect((await store.status('q')).counts).toMatchObject({ active: 0, completed: 0 });
+  });
+
   it('are not settled as a run if few in a row have the same way to be kept', async () => {
     const { store, jobs } = await withClaimed();
     const inRun = vi.spyOn(CompletedRuns.prototype, 'complete');

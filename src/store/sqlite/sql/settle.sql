@@ -48,6 +48,14 @@ SELECT job FROM jobs WHERE job BETWEEN :first AND :last AND queue = :queue AND s
 -- Returns the rows of the first and the last job of a run.
 SELECT a.job, b.job FROM jobs AS a CROSS JOIN jobs AS b WHERE a.queue = :queue AND a.id = :first AND b.queue = a.queue AND b.id = :last
 
+-- name: count-of-run
+-- Counts the rows between the first and the last job of a run.
+SELECT count(*) FROM jobs WHERE job BETWEEN :first AND :last
+
+-- name: left-of-run
+-- Returns the rows between the first and the last job of a run.
+SELECT job FROM jobs WHERE job BETWEEN :first AND :last
+
 -- name: delay
 -- Delays a running job, unless it has steps, and may wait for a signal (MARK.steps = 32), or was cancelled (MARK.cancelled = 256).
 -- include: delayed
@@ -113,10 +121,11 @@ AND marks & 256 = 0 RETURNING
 -- include: left-columns
 
 -- name: remove-run
--- Deletes the jobs of a run that complete and are not kept, unless they have logs, which must be deleted too.
+-- Deletes the jobs of a run that complete and are not kept, unless they have logs, which must be deleted too. RETURNING took 0.4 µs more
+-- for each job.
 DELETE FROM jobs WHERE
 -- include: rows-of-run
-AND logNext = 0 RETURNING job
+AND logNext = 0
 
 -- name: retry-later
 -- Delays a failed job, unless it has steps, and may wait for a signal (MARK.steps = 32), or was cancelled (MARK.cancelled = 256).

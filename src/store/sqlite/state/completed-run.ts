@@ -61,12 +61,16 @@ export class CompletedRuns {
   readonly #ends: Statement<[first: number, last: number]>;
   readonly #complete: Statement;
   readonly #completed: Statement<[job: number]>;
-  readonly #remove: Statement<[job: number]>;
+  readonly #count: Statement<[count: number]>;
+  readonly #remove: Statement;
+  readonly #left: Statement<[job: number]>;
 
   constructor(db: Database) {
     this.#ends = sql(db, 'ends-of-run', 'queue first last');
     this.#complete = sql(db, 'complete-run', 'place now value first last queue session fence id');
     this.#completed = sql(db, 'completed-of-run', 'first last queue place');
+    this.#count = sql(db, 'count-of-run', 'first last');
+    this.#left = sql(db, 'left-of-run', 'first last');
     this.#remove = sql(db, 'remove-run', 'first last queue session fence id');
   }
 
@@ -77,15 +81,20 @@ export class CompletedRuns {
     // The rows are not consecutive: jobs of another queue were added between them.
     if (last - first !== length - 1) return outcomes.map(() => false);
     const rows = [first, last, queue.queue, session, firstFence - first, firstId - first];
-    const isAmong = (done: [job: number][]): boolean[] => {
-      const jobs = new Set(done.map(([job]) => job));
-      return outcomes.map((_, index) => jobs.has(first + index));
+    const isAmong = (jobs: [job: number][], among: boolean): boolean[] => {
+      const numbers = new Set(jobs.map(([job]) => job));
+      return outcomes.map((_, index) => numbers.has(first + index) === among);
     };
-    if (removed) return isAmong(this.#remove.all(...rows));
+    if (removed) {
+      // All rows must be there before, because those that are missing afterwards count as deleted.
+      if (this.#count.get(first, last)?.[0] !== length) return outcomes.map(() => false);
+      if (this.#remove.run(...rows) === length) return outcomes.map(() => true);
+      return isAmong(this.#left.all(first, last), false);
+    }
     const place = queue.back + 1 - first;
     queue.back += length;
     if (this.#complete.run(place, now, value, ...rows) === length) return outcomes.map(() => true);
     // Some locks are lost. Find the completed rows by their new `ord`, which no other row has.
-    return isAmong(this.#completed.all(first, last, queue.queue, place));
+    return isAmong(this.#completed.all(first, last, queue.queue, place), true);
   }
 }
