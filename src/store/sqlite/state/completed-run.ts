@@ -4,8 +4,9 @@
 // left to a settle of their own.
 // Measured for a whole settling call with its commit: in a run of 100, 6.1 µs a job instead of 8.6 µs with one statement per job;
 // in a run of 20, 10.1 µs instead of 11.3 µs. A run of 10 made no difference, and a run of 5 took 4 % more.
-// Gain: without runs, a job takes 1.14 to 1.2 × the processor time at concurrency 100 (node bench/fast-paths.mjs complete-run
-// --concurrency 100).
+// Jobs that are not kept make runs of their own, which one DELETE removes. Their values may differ: only their events have them.
+// Gain: without runs, at concurrency 100, a kept job takes 1.14 to 1.2 × the processor time, and a removed job 1.17 to 1.23 × (node
+// bench/fast-paths.mjs complete-run --concurrency 100).
 import { tokenOf } from '../../../job/lock.js';
 import type { Outcome } from '../../../job/outcome.js';
 import type { Database, Statement } from '../driver/load.js';
