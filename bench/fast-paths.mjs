@@ -38,6 +38,12 @@ const VARIANTS = [
   { name: 'postgres/sweep_look', work: 'sweeps', find: 'await server.short("sweep_look"', replace: 'void 0; void ("sweep_look"' },
   { name: 'redis/plain-add', work: 'adds', find: 'if #ARGV == 3 + ARGV[3] and', replace: 'if false and' },
   { name: 'redis/plain-settle', work: 'backlog', find: "if ARGV[4] == '1' and", replace: 'if false and' },
+  {
+    name: 'redis/plain-settle, removed',
+    work: 'removed',
+    find: "if fits and size > 0 and ARGV[14] == '0' then\\n",
+    replace: "fits = fits and (size == 0 or ARGV[14] == '')\\nif false then\\n",
+  },
   { name: 'redis/plain-settle, groups', work: 'groups', find: 'grouped = found > 0', replace: 'if found > 0 then break end' },
   {
     name: 'redis/plain-settle, children',
@@ -52,6 +58,12 @@ const VARIANTS = [
     replace: 'if false then\\n  local stream',
   },
   { name: 'sqlite/complete-run', work: 'backlog', find: 'outcomes.length - start < SHORTEST', replace: 'true' },
+  {
+    name: 'sqlite/complete-run, removed',
+    work: 'removed',
+    find: 'first?.kind !== "completed" ||',
+    replace: 'first?.kind !== "completed" || first.keep.count === 0 ||',
+  },
   { name: 'sqlite/complete-marked, groups', work: 'groups', find: 'if (extras === void 0 ||', replace: 'if (true ||' },
   { name: 'sqlite/complete-marked, children', work: 'children', find: 'if (extras === void 0 ||', replace: 'if (true ||' },
 ];
