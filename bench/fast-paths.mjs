@@ -48,7 +48,7 @@ const VARIANTS = [
   {
     name: 'redis/plain-settle, children',
     work: 'children',
-    find: 'fits = ARGV[16 + 3 * size] ~= nil',
+    find: 'fits = kept > 0 and ARGV[16 + 3 * size] ~= nil',
     replace: 'fits = false',
   },
   {

@@ -239,7 +239,7 @@ describe('the fast path to settle on Redis removes what the slow path removes', 
     await takes('short', [done(2, { keep: { count: 2 } })]);
   });
 
-  test('and leaves it to the slow path to remove large results, jobs of this call, and jobs that had an entry', async () => {
+  test('leaves large results, jobs of the call itself and jobs that had an entry to the slow path', async () => {
     await takes('long', [done(0, { ...REMOVED, value: JSON.stringify('x'.repeat(5000)) })]);
     await takes('long', [done(0, { keep: { count: 1 } }), done(1, { keep: { count: 1 } })]);
     await add(1, { deduplication: { id: 'd' } });
