@@ -2,6 +2,7 @@
 // main thread between two statements, says where it is, and lets it go on. Nothing of this runs in the main thread, and no port is
 // opened. The session is open for some milliseconds: a session that stays open would keep the process from ending.
 import type { Debugger, Session } from 'node:inspector';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { toError } from '../errors.js';
 import type { Clock } from '../runtime/clock.js';
@@ -39,8 +40,8 @@ interface Frame {
   isProgram: boolean;
 }
 
-/** The file of this package, if it is not part of a bundle. */
-const OWN_FILE = typeof __filename === 'string' ? __filename : undefined;
+/** The chunks of this package (scripts/bundle.mjs), if it is not part of a bundle. */
+const OWN_FILES = typeof __filename === 'string' ? ['base.js', 'core.js'].map((chunk) => join(dirname(__filename), chunk)) : [];
 
 export class StackCapture {
   readonly #clock: Clock;
@@ -121,7 +122,7 @@ function frameOf({ functionName, location }: Debugger.CallFrame, urls: ReadonlyM
   const file = url.startsWith('file:') ? fileURLToPath(url) : url === '' ? '<anonymous>' : url;
   const place = `${file}:${location.lineNumber + 1}:${(location.columnNumber ?? 0) + 1}`;
   const text = functionName === '' ? `    at ${place}` : `    at ${functionName} (${place})`;
-  return { text, isProgram: url !== '' && !url.startsWith('node:') && file !== OWN_FILE };
+  return { text, isProgram: url !== '' && !url.startsWith('node:') && !OWN_FILES.includes(file) };
 }
 
 /** Leaves out what called the program: the lines of the worker and of Node are the same each time. */
