@@ -170,8 +170,7 @@ async function blockedWithJobsAhead(
   const some = Array.from({ length: 60 }, () => job('echo'));
   const added = (await queue.addBulk([...some, job('loop', BLOCK_MS), ...some])).map(({ id }) => id);
   const longId = added[60] as string;
-  await until('the job that blocks is active', async () => (await queue.getJobState(longId)) === 'active');
-  await until('the jobs before it are completed', async () => (await queue.getJobCounts('completed'))['completed'] === 60);
+  await blocker.moment('started', ({ jobId }) => jobId === longId);
   return { blocker, longId, rest: added.slice(61) };
 }
 
