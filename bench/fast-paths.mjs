@@ -24,6 +24,8 @@ const VARIANTS = [
   { name: 'postgres/add_plain', work: 'adds', find: '? await addPlain(', replace: '&& false ? await addPlain(' },
   { name: 'postgres/claim_plain', work: 'lone', find: '(remember || !isPlain', replace: '(true || !isPlain' },
   { name: 'postgres/settle_plain', work: 'backlog', find: '?? "plain"', replace: '?? void 0' },
+  { name: 'postgres/settle_trimmed, removed', work: 'removed', find: '? "trimmed"', replace: '? void 0' },
+  { name: 'postgres/settle_trimmed, counted', work: 'counted', find: '? "trimmed"', replace: '? void 0' },
   { name: 'postgres/settle_groups', work: 'groups', find: 'grouped === true ? "groups"', replace: 'grouped === 0 ? "groups"' },
   { name: 'postgres/settle_children', work: 'children', find: 'sent === true ? "children"', replace: 'sent === 0 ? "children"' },
   {
@@ -36,11 +38,17 @@ const VARIANTS = [
   { name: 'postgres/sweep_look', work: 'sweeps', find: 'await server.short("sweep_look"', replace: 'void 0; void ("sweep_look"' },
   { name: 'redis/plain-add', work: 'adds', find: 'if #ARGV == 3 + ARGV[3] and', replace: 'if false and' },
   { name: 'redis/plain-settle', work: 'backlog', find: "if ARGV[4] == '1' and", replace: 'if false and' },
+  {
+    name: 'redis/plain-settle, removed',
+    work: 'removed',
+    find: "if fits and size > 0 and ARGV[14] == '0' then\\n",
+    replace: "fits = fits and (size == 0 or ARGV[14] == '')\\nif false then\\n",
+  },
   { name: 'redis/plain-settle, groups', work: 'groups', find: 'grouped = found > 0', replace: 'if found > 0 then break end' },
   {
     name: 'redis/plain-settle, children',
     work: 'children',
-    find: 'fits = ARGV[16 + 3 * size] ~= nil',
+    find: 'fits = kept > 0 and ARGV[16 + 3 * size] ~= nil',
     replace: 'fits = false',
   },
   {
@@ -50,6 +58,12 @@ const VARIANTS = [
     replace: 'if false then\\n  local stream',
   },
   { name: 'sqlite/complete-run', work: 'backlog', find: 'outcomes.length - start < SHORTEST', replace: 'true' },
+  {
+    name: 'sqlite/complete-run, removed',
+    work: 'removed',
+    find: 'first?.kind !== "completed" ||',
+    replace: 'first?.kind !== "completed" || first.keep.count === 0 ||',
+  },
   { name: 'sqlite/complete-marked, groups', work: 'groups', find: 'if (extras === void 0 ||', replace: 'if (true ||' },
   { name: 'sqlite/complete-marked, children', work: 'children', find: 'if (extras === void 0 ||', replace: 'if (true ||' },
 ];
@@ -58,6 +72,8 @@ const JOBS = {
   adds: 3000,
   lone: 1000,
   backlog: 40_000,
+  removed: 40_000,
+  counted: 40_000,
   groups: 20_000,
   children: 5000,
   'only children': 2000,
@@ -93,6 +109,8 @@ const WORKS = {
     };
   },
   backlog: (product, connection, count) => worked(product, connection, count, () => ({})),
+  removed: (product, connection, count) => worked(product, connection, count, () => ({ removeOnComplete: true })),
+  counted: (product, connection, count) => worked(product, connection, count, () => ({ removeOnComplete: 1000 })),
   groups: (product, connection, count) => worked(product, connection, count, (n) => ({ group: { id: `group ${n % 100}` } })),
   children: (product, connection, count) => ofParents(product, connection, count, 10),
   'only children': (product, connection, count) => ofParents(product, connection, count, 1),

@@ -1,6 +1,7 @@
 // Puts the modules of dist/ together. Each call between CommonJS modules costs a property access: on the memory store these took a quarter
 // of the processor time of a job. Modules in one file call each other directly, and one file is read faster than a hundred.
-import { join, relative, sep } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
 
 /** Modules that the lock thread, tests and measurements load by their path. */
 const INNER_ENTRIES = [
@@ -53,6 +54,7 @@ export async function bundle(out, entries) {
     },
   };
   const format = { format: 'cjs', exports: 'named', esModule: true, entryFileNames: '[name].js', keepNames: true };
+  const base = reachableFrom(join(out, THREAD_ENTRY), ...APART.filter(isEngine).map((engine) => join(out, engine, 'index.js')));
   const inputs = (names) => Object.fromEntries(names.map((entry) => [entry, join(out, `${entry}.js`)]));
   const bundled = await rolldown({
     ...settings,
@@ -65,7 +67,7 @@ export async function bundle(out, entries) {
     chunkFileNames: '[name].js',
     codeSplitting: {
       includeDependenciesRecursively: false,
-      groups: [{ debugName: 'chunks', name: (module) => chunkOf(relative(out, module)) }],
+      groups: [{ debugName: 'chunks', name: (module) => chunkOf(relative(out, module), base.has(module)) }],
     },
   });
   await bundled.close();
@@ -80,9 +82,31 @@ function isBundled(id) {
   return BUNDLED.some((name) => id === name || id.includes(join('node_modules', name, sep)));
 }
 
-/** All other modules are on the way of a job, and are one chunk. The entry of the lock thread stays alone: loading it starts the thread. */
-function chunkOf(module) {
+/** The engines are chunks that the lock thread loads, too. */
+function isEngine(folder) {
+  return folder.startsWith(join('store', sep));
+}
+
+/** Returns the modules that load with the given ones. What they load later, with `import()`, is not among them. */
+function reachableFrom(...files) {
+  const found = new Set();
+  while (files.length > 0) {
+    const file = files.pop();
+    if (found.has(file) || !existsSync(file)) continue;
+    found.add(file);
+    const imports = readFileSync(file, 'utf8').matchAll(/^(?:import|export)\b[^'"]*["'](\.[^"']+)["']/gm);
+    for (const [, path] of imports) files.push(join(dirname(file), path));
+  }
+  return found;
+}
+
+/**
+ * The lock thread loads `base` and one engine: less than half of the code. All other modules are `core`. The entry of the lock thread stays
+ * alone: loading it starts the thread.
+ */
+function chunkOf(module, isBase) {
   if (module === THREAD_ENTRY) return null;
   const folder = APART.find((each) => module.startsWith(join(each, sep)));
-  return folder === undefined ? 'core' : folder.split('/').pop();
+  if (folder !== undefined) return folder.split('/').pop();
+  return isBase ? 'base' : 'core';
 }

@@ -76,10 +76,18 @@ export const TOKENS = [
   {
     name: 'postgres: the fast settle takes an older fence',
     file: 'src/store/postgres/sql/settle.sql',
-    find: 'AND j.session = _session AND j.fence = _fences[1]',
-    replace: 'AND j.session = _session AND j.fence >= _fences[1]',
+    find: 'AND j.fence = _fences[1] AND\n',
+    replace: 'AND j.fence >= _fences[1] AND\n',
     tests: [...conformance('postgres'), ...engines('postgres/fast-paths')],
     only: `${only}|short`,
+  },
+  {
+    name: 'postgres: the fast removal takes an older fence',
+    file: 'src/store/postgres/sql/settle.sql',
+    find: 'AND j.fence = _fences[1]\n        AND j.log_next = 0',
+    replace: 'AND j.fence >= _fences[1]\n        AND j.log_next = 0',
+    tests: engines('postgres/fast-paths'),
+    only: 'remov',
   },
   {
     name: 'postgres: the ordinary settle takes an older fence',

@@ -6,5 +6,5 @@ const root = new URL('../../', import.meta.url);
 
 it('every variant of a fast path can be taken out of the built package', () => {
   const said = execFileSync(process.execPath, ['bench/fast-paths.mjs', '--check'], { cwd: root, encoding: 'utf8' });
-  expect(said).toMatch(/^1[0-9] variants can be taken out\.$/m);
+  expect(said).toMatch(/^[1-9]\d variants can be taken out\.$/m);
 });

@@ -1,6 +1,6 @@
 // Settles jobs: applies the outcomes that workers report, and claims the next jobs in the same call. An outcome with a stale token must
 // change nothing. A repeated call (same caller and number) must return the first results. Most settles take the fast path
-// (settle_plain, settle_groups, settle_children).
+// (settle_plain, settle_trimmed, settle_groups, settle_children).
 import type { Keep, Outcome, SettleStatus } from '../../job/outcome.js';
 import { isLargeValue } from '../budget.js';
 import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
@@ -15,6 +15,7 @@ import type { PathReply } from './state/detours.js';
 
 const FAST_PATHS = {
   plain: (server: Server, values: Values) => server.short('settle_plain', values),
+  trimmed: (server: Server, values: Values) => server.short('settle_trimmed', values),
   groups: (server: Server, values: Values) => server.short('settle_groups', values),
   children: (server: Server, values: Values) => server.short('settle_children', values),
 };
@@ -74,9 +75,10 @@ async function settleSome(
 ): Promise<Settled> {
   const follows = joined.follow(outcomes);
   const plain = call && claim && !follows.any ? plainArguments(queue, outcomes, call, claim) : undefined;
-  const path = plain && detours.pathOf(queue);
+  const known = plain && detours.pathOf(queue);
+  const path = plain?.keepCounts === undefined ? known : known === 'plain' ? 'trimmed' : undefined;
   let reply = plain && path && (await settleFast(server, path, plain));
-  const fast = reply && path;
+  const fast = reply && known;
   reply ??= await server.call<Reply>('settle', argumentsOf(queue, outcomes, call, claim));
   detours.learn(queue, fast, reply);
   const results = statusesOf(reply.results);
@@ -97,15 +99,16 @@ function statusesOf(results: string): SettleStatus[] {
   return Array.from(results, (letter) => STATUSES[letter] as SettleStatus);
 }
 
-/** Returns the arguments of the fast path, or undefined if the call does not fit it. */
+/** Returns the arguments of a fast path, with the retention if the jobs do not all stay. Undefined: the call does not fit any. */
 function plainArguments(queue: string, outcomes: Outcome[], call: Call, claim: ClaimRequest): Values | undefined {
   const { session, seq, by } = claim;
   if (call.caller !== session || call.seq !== seq || !isPlain(claim)) return undefined;
   const ids: string[] = [];
   const fences: number[] = [];
   const texts: (string | null)[] = [];
+  const { count: most, ageMs: age } = outcomes[0] === undefined ? {} : keepOf(outcomes[0]);
   for (const outcome of outcomes) {
-    if (outcome.kind !== 'completed' || outcome.keep.count !== undefined || outcome.keep.ageMs !== undefined) return undefined;
+    if (outcome.kind !== 'completed' || outcome.keep.count !== most || outcome.keep.ageMs !== age) return undefined;
     if (isLargeValue(outcome.value)) return undefined;
     const token = splitToken(outcome.token);
     if (token.session !== session) return undefined;
@@ -113,7 +116,9 @@ function plainArguments(queue: string, outcomes: Outcome[], call: Call, claim: C
     fences.push(token.fence);
     texts.push(outcome.value);
   }
-  return { name: queue, session, seq, ids, fences, texts, count: countOf(claim), by, inline: inlineBytes(claim.count) };
+  const values = { name: queue, session, seq, ids, fences, texts, count: countOf(claim), by, inline: inlineBytes(claim.count) };
+  if (most === undefined && age === undefined) return values;
+  return { ...values, keepCounts: ids.map(() => most ?? null), keepAges: ids.map(() => age ?? null) };
 }
 
 /** Returns undefined if connections are not set up for the fast path. */

@@ -6,7 +6,7 @@ import type { Call, ClaimRequest, SettleReply } from '../contract/index.js';
 import type { Callers } from './state/callers.js';
 import type { Claiming } from './claim.js';
 import { CompletedMarked, type Unsent } from './state/completed-marked.js';
-import { type Completed, CompletedRuns, type Run, runFrom } from './state/completed-run.js';
+import { type Completed, CompletedRuns, isRemoved, type Run, runFrom } from './state/completed-run.js';
 import type { Database, Statement } from './driver/load.js';
 import { sql } from './driver/sql.js';
 import { AT, type FoundRow, type LeftRow, splitToken } from './record.js';
@@ -26,7 +26,8 @@ type Waiting = Exclude<Outcome['kind'], 'completed' | 'failed'>;
 type Ended = [...LeftRow, attemptsMade: number];
 /** The row of a job that a fast path has completed: `plain` in sql/jobs.sql. */
 const PLAIN_ROW: Ended = [0, '', 0, 0, null, 0, null, 0];
-const PLAIN_END: Ending = { text: '', fence: 0, isKept: true };
+const PLAIN_KEPT: Ending = { text: '', fence: 0, isKept: true };
+const PLAIN_REMOVED: Ending = { text: '', fence: 0, isKept: false };
 /** `under-token` in sql/jobs.sql */
 type Owned = readonly [queue: number, id: string, session: string, fence: number];
 type Finished = Record<FinishedState, Keep[]>;
@@ -165,7 +166,7 @@ export class Settling {
   /** Ends the run of a job that a fast path has completed. */
   #endCompleted(transaction: Transaction, queue: QueueState, outcome: Completed, finished: Finished): void {
     recordCompleted(queue, outcome);
-    this.#leaving.finish(transaction, queue, PLAIN_ROW, 'completed', PLAIN_END);
+    this.#leaving.finish(transaction, queue, PLAIN_ROW, 'completed', isRemoved(outcome) ? PLAIN_REMOVED : PLAIN_KEPT);
     finished.completed.push(outcome.keep);
   }
 

@@ -3,7 +3,7 @@
 import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { LINK_STATES } from '../../../src/job/family.js';
-import type { Outcome } from '../../../src/job/outcome.js';
+import type { Keep, Outcome } from '../../../src/job/outcome.js';
 import type { ClaimedJob, NewJob } from '../../../src/job/record.js';
 import type { ClaimReply } from '../../../src/store/contract/index.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
@@ -145,6 +145,56 @@ async function takeTurns(store: PostgresStore, seed: number, plainness: number):
   return said;
 }
 
+/**
+ * A worker whose finished jobs are removed: all at once, or above a count or an age. One of `plainness` times something happens that the
+ * fast path does not know. Returns what the store replied, and what is left of the jobs.
+ */
+async function removeFinished(url: string, store: PostgresStore, seed: number, plainness: number): Promise<unknown[]> {
+  const roll = dice(seed);
+  const odd = (): boolean => roll(plainness) === 0;
+  const keeps: Keep[] = [{ count: 0 }, { count: 3 }, { ageMs: 0 }, { count: 5, ageMs: 3_600_000 }, { count: 0, ageMs: 0 }, {}];
+  const said: unknown[] = [];
+  const held: ClaimedJob[] = [];
+  await store.openSession(newSession({ slots: 100 }));
+  await store.configure('q', { metrics: { points: 10 } });
+  for (let step = 1; step <= 120; step += 1) {
+    const jobs = Array.from({ length: roll(6) }, () =>
+      newJob({ timestamp: 1, ...(odd() && { lockKey: `k${roll(2)}` }), ...(odd() && { group: 'g' }) }),
+    );
+    if (jobs.length > 0) await store.add('q', jobs, { caller: 'p', seq: step });
+    const keep = keeps[roll(keeps.length)] as Keep;
+    const outcomes = held.splice(0, roll(5)).map((job): Outcome => {
+      const value = JSON.stringify('v'.repeat(odd() ? 5000 : roll(9)));
+      return { ...completed(job), value, keep: odd() ? (keeps[roll(keeps.length)] as Keep) : keep } as Outcome;
+    });
+    const [first] = outcomes as { jobId: string; token: string }[];
+    if (first !== undefined) {
+      const { jobId, token } = first;
+      if (odd()) await store.write('q', [{ jobId, token, kind: 'log', row: 'r' }]);
+      if (odd()) await store.change('q', [jobId], { kind: 'revoke', reason: 'test' });
+      if (odd()) outcomes.push({ ...(outcomes[0] as Outcome), token: 's:1' });
+      if (odd()) outcomes.push(outcomes[0] as Outcome);
+      if (odd()) outcomes.push({ ...(outcomes[0] as Outcome), jobId: 'none' });
+    }
+    const count = roll(6);
+    // A repeated call takes the ordinary path, and so do the calls after it.
+    for (let times = roll(40) === 0 ? 0 : 1; times < 2; times += 1) {
+      const reply = await store.settle('q', outcomes, { caller: 's', seq: step }, { session: 's', seq: step, count, by: 'me' });
+      if (times === 1) held.push(...(reply.claimed?.jobs ?? []));
+      said.push([reply.results, shown(reply.claimed)]);
+    }
+    const { counts, metrics } = await store.status('q', { metrics: { kind: 'completed', start: 0, end: -1 } });
+    said.push(counts, metrics?.count);
+  }
+  const { events } = await store.events('q', 0, 10_000);
+  said.push(events.map(({ id: _id, ...event }) => event));
+  const admin = await newClient(url);
+  const rows = async (sql: string) => (await admin.query(sql)).rows as unknown[];
+  said.push(await rows('SELECT id, state, attempts_made, returnvalue FROM holdfast.jobs ORDER BY state, ord, id'));
+  said.push(await rows('SELECT job, row FROM holdfast.logs ORDER BY job, number'));
+  return said;
+}
+
 /** A worker whose jobs are children, of one parent or two, or plain jobs. Returns what the store replied, and the links of the parents. */
 async function endChildren(store: PostgresStore, seed: number, plainness: number): Promise<unknown[]> {
   const roll = dice(seed);
@@ -231,6 +281,19 @@ describe('the fast paths of PostgreSQL', () => {
     expect(short).toEqual(long);
   });
 
+  test.each([
+    [1, 1_000],
+    [2, 1_000],
+    [3, 100],
+    [4, 20],
+    [5, 4],
+  ])('remove finished jobs as the slow paths do (seed %i, plain %i times of that and one)', async (seed, plainness) => {
+    const [one, other] = [await newDatabase(), await newDatabase()];
+    const short = await removeFinished(one, await openStore({ url: one }), seed, plainness);
+    const long = await removeFinished(other, await longWays(other), seed, plainness);
+    expect(short).toEqual(long);
+  });
+
   const add = (options: Partial<NewJob>) => (store: PostgresStore) =>
     store.add('q', [newJob({ timestamp: 1, ...options })], { caller: 'x', seq: 1 });
   test.each<[string, (store: PostgresStore) => Promise<unknown>]>([
@@ -311,6 +374,38 @@ describe('the fast paths of PostgreSQL', () => {
     expect([none.results, none.claimed?.jobs]).toEqual([Array(5).fill('done'), []]);
     expect(await store.sweep('q', 100)).toEqual({ stalled: [], failed: [], more: false });
     expect((await store.status('q')).counts).toMatchObject({ waiting: 12, active: 1, completed: 7 });
+  });
+
+  test('are used as a whole for jobs that are removed, and not if these have a log or rules of their own', async () => {
+    const url = await newDatabase();
+    const store = await openStore({ url });
+    await store.openSession(newSession());
+    await store.add('q', newJobs(40), { caller: 'p', seq: 1 });
+    let { jobs } = await store.claim('q', { session: 's', seq: 1, count: 2 });
+    const admin = await newClient(url);
+    // A call that takes the slow path fails from here on.
+    await admin.query('DROP FUNCTION holdfast.settle');
+    let seq = 1;
+    const settle = async (keeps: (job: number) => Keep, count: number) => {
+      seq += 1;
+      const outcomes = jobs.map((job, n): Outcome => ({ ...completed(job), keep: keeps(n) }) as Outcome);
+      const { results, claimed } = await store.settle('q', outcomes, { caller: 's', seq }, { session: 's', seq, count });
+      expect(results).toEqual(jobs.map(() => 'done'));
+      jobs = claimed?.jobs ?? [];
+      return (await store.status('q')).counts;
+    };
+    expect(await settle(() => ({ count: 0 }), 1)).toMatchObject({ active: 1, completed: 0 });
+    expect(await settle(() => ({ count: 0 }), 3)).toMatchObject({ active: 3, completed: 0 });
+    expect(await settle(() => ({ count: 2 }), 1)).toMatchObject({ active: 1, completed: 2 });
+    expect(await settle(() => ({ count: 2, ageMs: 3_600_000 }), 4)).toMatchObject({ active: 4, completed: 2 });
+    expect(await settle(() => ({ ageMs: 3_600_000 }), 2)).toMatchObject({ active: 2, completed: 6 });
+    expect(await settle(() => ({ ageMs: 0 }), 2)).toMatchObject({ active: 2, completed: 0 });
+    await expect(settle((n) => ({ count: n }), 1)).rejects.toThrow('42883');
+    expect(await settle(() => ({ count: 0 }), 1)).toMatchObject({ active: 1, completed: 0 });
+    const [job] = jobs as [ClaimedJob];
+    await store.write('q', [{ jobId: job.id, token: job.token, kind: 'log', row: 'r' }]);
+    await expect(settle(() => ({ count: 0 }), 1)).rejects.toThrow('42883');
+    expect((await store.status('q')).counts).toMatchObject({ active: 1, completed: 0 });
   });
 
   test('keep a session visible that is renewed while it settles', async () => {

@@ -2,6 +2,7 @@
 // A walk through a whole list would be noticed only in a queue with a million jobs.
 import { Pool, type PoolClient } from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { Outcome } from '../../../src/job/outcome.js';
 import type { PostgresStore } from '../../../src/store/postgres/index.js';
 import { completed, newClient, newJob, newServer, newSession, openStore } from './support.js';
 import { retryFrom } from '../../../src/testing/conformance/samples.js';
@@ -147,7 +148,7 @@ async function useGroups(store: PostgresStore): Promise<void> {
 /** What most calls are. */
 async function usePlainly(store: PostgresStore): Promise<void> {
   await store.openSession(newSession({ queue: 'plain' }));
-  for (let seq = 1; seq <= 9; seq += 1) await store.add('plain', [newJob()], { caller: 'p', seq });
+  for (let seq = 1; seq <= 12; seq += 1) await store.add('plain', [newJob()], { caller: 'p', seq });
   await store.claim('plain', { session: 's', seq: 1, count: 1 });
   let { jobs } = await store.claim('plain', { session: 's', seq: 2, count: 1 });
   for (let seq = 3; seq <= 6; seq += 1) {
@@ -158,6 +159,11 @@ async function usePlainly(store: PostgresStore): Promise<void> {
       { session: 's', seq, count: seq === 4 ? 3 : 1 },
     );
     jobs = reply.claimed?.jobs ?? [];
+  }
+  for (const [n, keep] of [{ count: 0 }, { count: 0 }, { count: 2, ageMs: 1 }].entries()) {
+    const call = { caller: 's', seq: 7 + n };
+    const outcomes = jobs.map((job) => ({ ...completed(job), keep }) as Outcome);
+    jobs = (await store.settle('plain', outcomes, call, { session: 's', seq: 7 + n, count: 2 })).claimed?.jobs ?? [];
   }
   await store.renew([{ queue: 'plain', id: 's', acked: 0 }]);
   await store.sweep('plain', 10);
@@ -215,7 +221,8 @@ describe('the statements of the PostgreSQL store', () => {
     if (sql !== '') await (await newClient(url)).query(sql);
     const all = await plans(url, ways);
     expect(all.length).toBeGreaterThan(150);
-    expect(all.some(({ sql: text }) => text.includes('settle_plain'))).toBe(ways === 'short');
+    for (const name of ['settle_plain', 'settle_trimmed'])
+      expect(all.some(({ sql: text }) => text.includes(name))).toBe(ways === 'short');
     const scans = all.flatMap(({ sql: text, plan }) => nodes(plan).map((node) => ({ sql: text, ...node })));
     const large = scans.filter((node) => LARGE.has(node['Relation Name'] ?? ''));
     expect(large.length).toBeGreaterThan(100);

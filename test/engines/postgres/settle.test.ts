@@ -54,14 +54,20 @@ test('a completed batch waits for a concurrent write to one of its jobs, and set
   expect(new Set(await told(store, 'completed'))).toEqual(new Set(jobs.map(({ id }) => id)));
 });
 
-test.each([1, 3])('%i completed jobs that are removed settle as done after a concurrent write to one of them', async (count) => {
+test.each([
+  [1, 'the ordinary path'],
+  [3, 'the ordinary path'],
+  [1, 'the fast path'],
+  [3, 'the fast path'],
+])('%i completed jobs that are removed settle as done after a concurrent write to one of them, on %s', async (count, path) => {
   const url = await newDatabase();
   const store = await openStore({ url });
   const jobs = await claimed(store, count);
   const writer = await newClient(url);
   await writer.query(`BEGIN; UPDATE holdfast.jobs SET progress = '7' WHERE id = '${jobs[0]?.id}'`);
   const outcomes = jobs.map((job) => ({ ...completed(job), keep: { count: 0 } }));
-  const settling = store.settle('q', outcomes, { caller: 's', seq: 2 });
+  const request = path === 'the fast path' ? { session: 's', seq: 2, count: 1 } : undefined;
+  const settling = store.settle('q', outcomes, { caller: 's', seq: 2 }, request);
   await until('the call waits', async () => (await blocked(writer)) > 0);
   await writer.query('COMMIT');
   expect((await settling).results).toEqual(jobs.map(() => 'done'));

@@ -167,6 +167,89 @@ describe('the fast path to settle on Redis does what the slow path does', () => 
   });
 });
 
+describe('the fast path to settle on Redis removes what the slow path removes', () => {
+  const REMOVED = { keep: { count: 0 } };
+  /** Completes the jobs 1 to 3, as if that were an hour ago, and claims others in their place. */
+  async function finishThree(): Promise<void> {
+    await store.settle(
+      'q',
+      [0, 1, 2].map((n) => done(n, { value: `"${n}"` })),
+      { caller: 's', seq: ++seq },
+    );
+    const hourAgo = (Date.now() - 3_600_000) * 1000;
+    for (const id of ['1', '2', '3']) await client.zadd(`${TAG}:completed`, hourAgo + Number(id), id);
+    jobs = [...jobs.slice(3), ...(await claim(3))];
+  }
+
+  test('when completed jobs are not kept: one, several, and the last', async () => {
+    await takes('short', [done(0, REMOVED)]);
+    await takes('short', [done(1, REMOVED), done(2, { ...REMOVED, value: '"two"' })], { count: 3 });
+    jobs = [...(await claim(12)), ...jobs.slice(3)];
+    await takes(
+      'short',
+      jobs.slice(0, 7).map((_, n) => done(n, REMOVED)),
+    );
+    await takes('short', [], { count: 5 });
+    expect(await client.hlen(`${TAG}:job`)).toBe(4);
+  });
+
+  test('when a removed job has logs, a reason, a stack trace and a progress', async () => {
+    const { id, token } = jobs[0] as ClaimedJob;
+    await store.write('q', [
+      { jobId: id, kind: 'log', row: 'a line' },
+      { jobId: id, kind: 'progress', progress: '50' },
+    ]);
+    await store.settle('q', [{ kind: 'retry', jobId: id, token, reason: 'r', stacktrace: '["s"]', delayMs: 0, lifo: true }]);
+    jobs = await claim(1);
+    await takes('short', [done(0, REMOVED)]);
+    const left = await Promise.all(['reason', 'stack', 'progress'].map((hash) => client.hexists(`${TAG}:${hash}`, id)));
+    expect([...left, await client.exists(`${TAG}:log:${id}`)]).toEqual([0, 0, 0, 0]);
+  });
+
+  test('when a count, an age or both limit the completed jobs', async () => {
+    await finishThree();
+    await takes('short', [done(0, { keep: { count: 10 } })]);
+    await takes('short', [done(1, { keep: { count: 4 } })]);
+    await takes('short', [done(2, { keep: { ageMs: 7_200_000 } })]);
+    await takes('short', [done(3, { keep: { count: 4, ageMs: 1_800_000 } })], { count: 2 });
+    expect(await client.zrange(`${TAG}:completed`, 0, '-1')).toEqual(jobs.slice(0, 4).map(({ id }) => id));
+  });
+
+  test('when more old jobs are left than one call removes', async () => {
+    await add(150);
+    const many = await claim(150, { session: 't' });
+    await store.settle(
+      'q',
+      many.map(({ id, token }) => ({ kind: 'completed', jobId: id, token, value: 'null', keep: {} })),
+    );
+    await takes('short', [done(0, { keep: { count: 1 } })]);
+    expect(await client.zcard(`${TAG}:completed`)).toBe(50);
+    await takes('short', [done(1, { keep: { ageMs: 1 } })]);
+    expect(await client.zcard(`${TAG}:completed`)).toBe(1);
+  });
+
+  test('when jobs of groups are not kept', async () => {
+    for (const { id, token } of [...jobs, ...(await claim(6))])
+      await store.settle('q', [{ kind: 'completed', jobId: id, token, value: 'null', keep: {} }]);
+    for (let n = 0; n < 6; n += 1) await add(1, { group: `g${n % 2}` });
+    jobs = await claim(3);
+    const grouped = await client.hlen(`${TAG}:extra`);
+    await takes('short', [done(0, REMOVED), done(1, REMOVED)], { count: 2 });
+    expect(await client.hlen(`${TAG}:extra`)).toBe(grouped - 2);
+    await takes('short', [done(2, { keep: { count: 2 } })]);
+  });
+
+  test('leaves large results, jobs of the call itself and jobs that had an entry to the slow path', async () => {
+    await takes('long', [done(0, { ...REMOVED, value: JSON.stringify('x'.repeat(5000)) })]);
+    await takes('long', [done(0, { keep: { count: 1 } }), done(1, { keep: { count: 1 } })]);
+    await add(1, { deduplication: { id: 'd' } });
+    for (const { id, token } of await claim(100, { session: 't' }))
+      await store.settle('q', [{ kind: 'completed', jobId: id, token, value: 'null', keep: {} }]);
+    await takes('short', [done(0, { keep: { count: 6 } })]);
+    await takes('long', [done(1, { keep: { count: 1 } })]);
+  });
+});
+
 describe('the fast path to settle on Redis is not used', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['of a queue that is paused', () => store.configure('q', { paused: true })],
@@ -218,7 +301,8 @@ describe('the fast path to settle on Redis is not used', () => {
   test('for outcomes of other kinds, other retention, other owners, repeated or lost ones', async () => {
     await takes('long', [{ ...done(0), kind: 'release' }]);
     await takes('long', [done(0), { ...done(1), kind: 'release' }]);
-    await takes('long', [done(0, { keep: { count: 0 } })]);
+    await takes('long', [done(0, { keep: { count: 0 } }), done(1)]);
+    await takes('long', [done(0, { keep: { ageMs: 0 } })]);
     await takes('long', [done(0)], { session: 't' });
     await takes('long', [done(0)], {}, { caller: 't' });
     await takes('long', [done(0), done(1), done(0)]);

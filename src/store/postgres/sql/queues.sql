@@ -173,7 +173,7 @@ $body$;
 
 -- name: counts_of
 -- Returns exact counts from one snapshot, without reading jobs.
--- Called by: list_jobs, retain, select_listed, status, take.
+-- Called by: list_jobs, select_listed, status, take.
 CREATE FUNCTION counts_of(
   _queue int, OUT waiting bigint, OUT prioritized bigint, OUT delayed bigint, OUT active bigint,
   OUT completed bigint, OUT failed bigint, OUT "waiting-children" bigint

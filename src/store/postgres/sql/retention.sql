@@ -17,17 +17,19 @@ DECLARE
   _gone tid[];
   _went bigint := 0;
 BEGIN
-  SELECT CASE WHEN _state = 4 THEN head_completed ELSE head_failed END INTO _head FROM queues WHERE queue = _queue;
-  IF _most IS NOT NULL THEN
-    SELECT _fresh + CASE WHEN _state = 4 THEN completed ELSE failed END INTO _have FROM counts_of(_queue);
-    IF _have > _most THEN
-      _gone := ARRAY(
-        SELECT ctid FROM jobs
-        WHERE queue = _queue AND state >= 4 AND state = _state AND ord >= _head AND (xmax = 0 OR untouched(xmax))
-        ORDER BY ord LIMIT least(_have - _most, 1000) FOR UPDATE SKIP LOCKED
-      );
-      _went := drop_jobs(_queue, _gone);
-    END IF;
+  SELECT CASE WHEN _state = 4 THEN head_completed ELSE head_failed END,
+    CASE WHEN _most IS NOT NULL THEN _fresh + CASE WHEN _state = 4 THEN completed ELSE failed END + coalesce((
+      SELECT sum(CASE WHEN _state = 4 THEN completed ELSE failed END) FROM journal
+      WHERE journal.queue = q.queue AND journal.number >= q.journal_from
+    ), 0) END
+  INTO _head, _have FROM queues q WHERE queue = _queue;
+  IF _have > _most THEN
+    _gone := ARRAY(
+      SELECT ctid FROM jobs
+      WHERE queue = _queue AND state >= 4 AND state = _state AND ord >= _head AND (xmax = 0 OR untouched(xmax))
+      ORDER BY ord LIMIT least(_have - _most, 1000) FOR UPDATE SKIP LOCKED
+    );
+    _went := drop_jobs(_queue, _gone);
   END IF;
   -- Looks at one row as long as none is old enough.
   IF _latest IS NOT NULL AND (

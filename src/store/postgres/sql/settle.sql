@@ -2,7 +2,7 @@
 
 -- name: settle
 -- Settles jobs, and claims the next ones in the same call.
--- Called by: settle.ts, settle_children, settle_groups, settle_plain.
+-- Called by: settle.ts, settle_children, settle_groups, settle_plain, settle_trimmed.
 -- _inline: the long texts of a larger job (bytes) are left out (large_values).
 -- _within: the call runs in a transaction of the user, which may stay open. So it holds no rows that calls for other jobs need, if it can:
 -- it leaves the row of the queue alone, and notes the places that come free in groups.
@@ -111,11 +111,71 @@ CREATE FUNCTION settle_plain(
   _inline int
 ) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE
+  -- include: keep-all
   -- include: fast-settle-variables
 BEGIN
   -- include: enter-fast-settle
   -- include: settle-look
   -- include: complete
+  -- include: take-after-settle
+  RETURN '{"results":"' || repeat('d', _many) || '","room":false,"plain":true,"claimed":'
+    || claim_reply(_rows, true, false, 0, _due, _now, _left <= _taken, _more, _undone) || '}';
+END
+$body$;
+
+-- name: settle_trimmed
+-- The same as settle_plain for jobs whose options remove finished jobs. _keep_counts and _keep_ages are the same for all jobs of the
+-- call. Jobs of which none is kept are deleted at once; if they have a log, they take the ordinary path.
+-- Gain: without it, a job that is removed takes 1.35 × the processor time at concurrency 10, and one of which the last 1000 stay 1.22 ×
+-- (node bench/fast-paths.mjs settle_trimmed).
+-- Called by: settle.ts.
+CREATE FUNCTION settle_trimmed(
+  _name text, _session text, _seq bigint, _ids text[], _fences bigint[], _texts text[], _count int, _by text, _inline int,
+  _keep_counts float8[], _keep_ages float8[]
+) RETURNS text LANGUAGE plpgsql AS $body$
+DECLARE
+  -- include: fast-settle-variables
+BEGIN
+  -- include: enter-fast-settle
+  -- include: settle-look
+  IF _keep_counts[1] = 0 THEN
+    -- The same as `complete`, but deletes the jobs. The ordinary path would take the deleted jobs for missing ones. So if only some are
+    -- deleted, because another transaction has just written to the others, the call is undone, and its caller repeats it.
+    -- States: 3 active.
+    -- COLLISION = 40001
+    IF _many = 1 THEN
+      DELETE FROM jobs j
+      WHERE j.queue = _queue AND j.id = _ids[1] AND j.state + 0 = 3 AND j.session = _session AND j.fence = _fences[1]
+        AND j.log_next = 0 AND
+        -- include: plain
+      ;
+      GET DIAGNOSTICS _finished = ROW_COUNT;
+    ELSE
+      WITH outcomes AS (
+        -- include: outcomes-by-id
+      ), o AS MATERIALIZED (
+        SELECT o.fence, held.at FROM outcomes o,
+          LATERAL (
+            SELECT ctid AS at FROM jobs j
+            WHERE j.queue = _queue AND j.id = o.id AND j.state + 0 = 3 AND j.session = _session AND j.fence = o.fence
+              AND j.log_next = 0 AND
+              -- include: plain
+            OFFSET 0
+          ) held
+      )
+      DELETE FROM jobs j
+      USING o WHERE (SELECT count(*) FROM o) = _many AND j.ctid = o.at AND j.state + 0 = 3 AND j.session = _session
+        AND j.fence = o.fence AND j.log_next = 0 AND
+        -- include: plain
+      ;
+      GET DIAGNOSTICS _finished = ROW_COUNT;
+      IF _finished BETWEEN 1 AND _many - 1 THEN RAISE EXCEPTION 'A job was changed meanwhile.' USING ERRCODE = '40001'; END IF;
+    END IF;
+    _gone := _many;
+  ELSE
+    -- include: complete
+    IF _finished = _many THEN _gone := retain(_queue, 4::smallint, _many, _keep_counts[1], _clock - _keep_ages[1]); END IF;
+  END IF;
   -- include: take-after-settle
   RETURN '{"results":"' || repeat('d', _many) || '","room":false,"plain":true,"claimed":'
     || claim_reply(_rows, true, false, 0, _due, _now, _left <= _taken, _more, _undone) || '}';
@@ -132,6 +192,7 @@ CREATE FUNCTION settle_children(
 ) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE
   _sent boolean;
+  -- include: keep-all
   -- include: fast-settle-variables
 BEGIN
   -- include: enter-fast-settle
@@ -209,6 +270,7 @@ DECLARE
   _soon boolean := false;
   _room boolean := false;
   _change journal;
+  -- include: keep-all
 BEGIN
   -- include: enter-fast-settle
   -- Sets _look: how many jobs wait, when the first delayed job is due, whether something is undone, whether groups have notes, the limit of
@@ -824,8 +886,13 @@ IF _finished > 0 THEN
   FROM unnest(_done) WITH ORDINALITY o(n, i);
 END IF;
 
+-- part: keep-all
+-- The variables that fast paths pass on as the retention of their jobs (settle-in-full): all jobs stay.
+_keep_counts float8[];
+_keep_ages float8[];
+
 -- part: fast-settle-variables
--- The variables of settle_plain and settle_children.
+-- The variables of settle_plain, settle_trimmed and settle_children. _gone: how many finished jobs were removed, null: none.
 _clock float8 := clock_ms();
 _now bigint := floor(_clock);
 _many int := cardinality(_ids);
@@ -833,6 +900,7 @@ _queue int;
 _base bigint;
 _done bigint[];
 _finished int;
+_gone bigint;
 _minute int;
 -- include: take-variables
 
@@ -865,7 +933,7 @@ END IF;
 -- Settles by the ordinary path.
 RETURN settle(
   _name, _session, _seq, array_fill('completed'::text, ARRAY[cardinality(_ids)]), _ids,
-  array_fill(_session, ARRAY[cardinality(_ids)]), _fences, _texts, NULL, NULL, NULL, NULL, NULL, _session, _seq, _count, NULL,
+  array_fill(_session, ARRAY[cardinality(_ids)]), _fences, _texts, NULL, NULL, NULL, _keep_counts, _keep_ages, _session, _seq, _count, NULL,
   _by, NULL, NULL, NULL, _inline
 );
 
@@ -880,7 +948,7 @@ END IF;
 -- include: take
 INSERT INTO journal (queue, waiting, active, completed, finishes, events, body, minute, completions)
 VALUES (
-  _queue, -_taken, _taken - _many, _many, _many, _many + _taken,
+  _queue, -_taken, _taken - _many, _many - coalesce(_gone, 0), _many, _many + _taken,
   concat_ws(',', event('completed', _ids, json_build_object('returnvalue', _texts)), _active), _minute, _many
 );
 -- include: take-rest

@@ -18,8 +18,8 @@ local now = micros / 1000
 local DIGITS = format('%d', 2 ^ 40) == '1099511627776' and '%d' or '%.0f'
 
 -- Limits that several parts share: the events that a queue keeps; the length in bytes up to which the texts of claimed jobs are joined;
--- and how long the last add of a caller is remembered.
-local EVENTS_KEPT, SHORT, ADD_REMEMBERED_MS = 10000, 65536, 15 * 60 * 1000
+-- how long the last add of a caller is remembered; and how many old finished jobs one script removes at most (see retention.lua).
+local EVENTS_KEPT, SHORT, ADD_REMEMBERED_MS, TRIMMED_AT_ONCE = 10000, 65536, 15 * 60 * 1000, 100
 -- The length in bytes from which the extras of a job are not read as a whole to tell its parents: see families.lua.
 local LONG_EXTRA = 8192
 -- Limits in bytes (see budget.ts): a reply, a value that is copied into an event, and half of the event log.

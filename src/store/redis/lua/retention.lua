@@ -2,7 +2,6 @@
 
 -- part: retention
 -- Limits how many finished jobs are kept. Trimming removes the oldest jobs, and a bounded number per script: later scripts remove the rest.
-local TRIMMED_AT_ONCE = 100
 
 -- Returns the stricter of two limits; nil means no limit.
 local function least(a, b)

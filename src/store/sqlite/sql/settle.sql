@@ -31,15 +31,13 @@ AND extras = :extras AND marks BETWEEN 1 AND 3 AND (marks & 1 = 1 OR
 IS NULL)
 
 -- name: complete-run
--- Completes consecutive rows whose ids and fences are consecutive too. CAST: a binding may pass numbers as REAL, and the text of a REAL
--- ends in ".0".
--- States: 3 active, 4 completed.
+-- Completes the jobs of a run.
+-- States: 4 completed.
 UPDATE jobs SET state = 4, ord = job + CAST(:place AS INTEGER), finishedOn = :now, returnvalue = :value,
   attemptsMade = attemptsMade + 1,
 -- include: lock-ended
-WHERE job BETWEEN :first AND :last AND queue = :queue AND state = 3 AND session = :session
-  AND fence = job + CAST(:fence AS INTEGER) AND id = CAST(job + CAST(:id AS INTEGER) AS TEXT) AND
--- include: plain
+WHERE
+-- include: rows-of-run
 
 -- name: completed-of-run
 -- Returns the completed rows of a run by their new `ord`, which no other row has.
@@ -49,6 +47,14 @@ SELECT job FROM jobs WHERE job BETWEEN :first AND :last AND queue = :queue AND s
 -- name: ends-of-run
 -- Returns the rows of the first and the last job of a run.
 SELECT a.job, b.job FROM jobs AS a CROSS JOIN jobs AS b WHERE a.queue = :queue AND a.id = :first AND b.queue = a.queue AND b.id = :last
+
+-- name: count-of-run
+-- Counts the rows between the first and the last job of a run.
+SELECT count(*) FROM jobs WHERE job BETWEEN :first AND :last
+
+-- name: left-of-run
+-- Returns the rows between the first and the last job of a run.
+SELECT job FROM jobs WHERE job BETWEEN :first AND :last
 
 -- name: delay
 -- Delays a running job, unless it has steps, and may wait for a signal (MARK.steps = 32), or was cancelled (MARK.cancelled = 256).
@@ -114,6 +120,13 @@ WHERE
 AND marks & 256 = 0 RETURNING
 -- include: left-columns
 
+-- name: remove-run
+-- Deletes the jobs of a run that complete and are not kept, unless they have logs, which must be deleted too. RETURNING took 0.4 µs more
+-- for each job.
+DELETE FROM jobs WHERE
+-- include: rows-of-run
+AND logNext = 0
+
 -- name: retry-later
 -- Delays a failed job, unless it has steps, and may wait for a signal (MARK.steps = 32), or was cancelled (MARK.cancelled = 256).
 -- include: retried-later
@@ -146,6 +159,14 @@ UPDATE jobs SET state = 4, ord = :ord, finishedOn = :now, returnvalue = :value, 
 -- include: lock-ended
 WHERE
 -- include: under-token
+
+-- part: rows-of-run
+-- The plain jobs of a run: consecutive rows whose ids and fences are consecutive too. CAST: a binding may pass numbers as REAL, and the
+-- text of a REAL ends in ".0".
+-- States: 3 active.
+job BETWEEN :first AND :last AND queue = :queue AND state = 3 AND session = :session
+  AND fence = job + CAST(:fence AS INTEGER) AND id = CAST(job + CAST(:id AS INTEGER) AS TEXT) AND
+-- include: plain
 
 -- part: delayed
 -- Delays a running job for its owner.
