@@ -12,7 +12,7 @@ import { stopwatch } from '../support/wait/stopwatch.js';
 const STORES: Engine[] = inThisRun(['memory', 'sqlite', 'redis', 'postgres']);
 const JOBS = 150;
 /** Longer than another worker takes to start and to run the jobs behind. */
-const BLOCK_MS = paced(5000);
+const BLOCK_MS = paced(3000);
 /** So much claimed ahead is enough to see what becomes of it. */
 const ENOUGH = 5;
 
