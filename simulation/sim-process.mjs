@@ -11,6 +11,29 @@ import { splitStore } from './split/client.mjs';
 
 /** What product code is told to connect to. */
 export const CONNECTION = { module: 'simulated-store', export: 'store' };
+/** Simulated jobs take long. At their pace, a worker would claim none ahead: it claims as many as it may until some have to go back. */
+const EAGER = {
+  'worker/pace.js': () => ({
+    Pace: class {
+      #isBroken = true;
+
+      ended() {
+        this.#isBroken = false;
+      }
+
+      answered() {}
+
+      expected() {
+        return this.#isBroken ? 0 : Number.POSITIVE_INFINITY;
+      }
+
+      broken() {
+        this.#isBroken = true;
+      }
+    },
+  }),
+};
+
 /** A process that exits waits this long for its thread to hand everything back. */
 const EXIT_MS = 300;
 
@@ -72,7 +95,8 @@ export class SimProcess {
     if (loop === this.loop) this.#ambient = ambient;
     const builtins = builtinsOf({ ambient, loop, ids, host: this.name, threads });
     const foreign = { [CONNECTION.module]: {} };
-    const bend = server.isSplit ? SplitEngine.bend(defect?.modules) : defect?.modules;
+    const modules = { ...EAGER, ...defect?.modules };
+    const bend = server.isSplit ? SplitEngine.bend(modules) : modules;
     const realm = new Realm({ ambient, builtins, shared, bend, foreign });
     const store = server.isSplit ? splitStore(link.store, realm) : link.store;
     foreign[CONNECTION.module][CONNECTION.export] = defect?.client?.(store, this) ?? store;

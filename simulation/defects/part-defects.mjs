@@ -11,7 +11,36 @@ function ownsNothing(right) {
   return async (queue, query) => ('session' in query ? [] : right.locks(queue, query));
 }
 
+/** The fences that a renewer finds in the memory of a session, and whether their runs have not begun. */
+function fencesIn({ buffers }) {
+  const words = buffers.slots.flatMap((block) => Array.from(new BigInt64Array(block))).filter((word) => word > 0n);
+  return words.map((word) => ({ fence: Number(BigInt.asUintN(62, word)), isAhead: word >= 1n << 62n }));
+}
+
+/** A memory from which the renewer takes the jobs of its choice, and tells the worker nothing. */
+function takesUnseen(isTaken) {
+  return {
+    'session/session-memory.js': ({ SessionMemory }) => ({
+      SessionMemory: class extends SessionMemory {
+        takeAhead() {
+          return fencesIn(this)
+            .filter(isTaken)
+            .map(({ fence }) => fence);
+        }
+      },
+    }),
+  };
+}
+
 export const PART_DEFECTS = {
+  'a job that was given back behind a blocked loop begins after all': {
+    violates: 'trust ends first',
+    modules: takesUnseen(({ isAhead }) => isAhead),
+  },
+  'a job that runs is given back with those that were claimed ahead': {
+    violates: ['a run that goes on keeps its job', 'trust ends first'],
+    modules: takesUnseen(() => true),
+  },
   'a job whose outcome is stuck stays in its session': {
     violates: 'a job whose run has ended moves on',
     modules: { 'renewal/detach-locks.js': () => ({ detachLocks: async () => undefined }) },

@@ -66,6 +66,8 @@ export class LoopRenewer implements Renewer {
 
   unlimit(): void {}
 
+  watchAhead(): void {}
+
   detach(sessionId: string, locks: DetachedLocks): void {
     const held = this.#held.get(sessionId);
     if (held === undefined) return;

@@ -19,6 +19,8 @@ export type ToThread =
   | { type: 'grow'; sessionId: string; block: SharedArrayBuffer }
   | { type: 'limit'; sessionId: string; limit: RunLimit }
   | { type: 'unlimit'; sessionId: string; token: string }
+  /** The session has jobs that were claimed ahead. */
+  | { type: 'watchAhead'; sessionId: string }
   | { type: 'detach'; sessionId: string; locks: DetachedLocks }
   /** The thread replies with 'released'. */
   | { type: 'release'; sessionId: string; handBackAtExit: boolean }

@@ -72,6 +72,10 @@ export class ThreadRenewer implements Renewer {
     this.#thread?.send({ type: 'unlimit', sessionId, token });
   }
 
+  watchAhead(sessionId: string): void {
+    if (this.#entries.has(sessionId)) this.#thread?.send({ type: 'watchAhead', sessionId });
+  }
+
   detach(sessionId: string, locks: DetachedLocks): void {
     if (!this.#entries.has(sessionId)) return;
     this.#standIn.detach(sessionId, locks);
@@ -136,6 +140,7 @@ export class ThreadRenewer implements Renewer {
 
   #hand({ kept: { plan, memory, descriptor }, limits }: Entry, thread: LockThread): void {
     thread.send({ type: 'keep', plan, buffers: memory.buffers, descriptor });
+    if (memory.isWatched) thread.send({ type: 'watchAhead', sessionId: plan.id });
     for (const limit of limits.values()) thread.send({ type: 'limit', sessionId: plan.id, limit });
   }
 

@@ -52,6 +52,9 @@ export class ThreadService {
       case 'unlimit':
         this.#storeOf.get(message.sessionId)?.unlimit(message.token);
         break;
+      case 'watchAhead':
+        this.#storeOf.get(message.sessionId)?.watchAhead(message.sessionId);
+        break;
       case 'detach':
         this.#storeOf.get(message.sessionId)?.detach(message.sessionId, message.locks);
         break;

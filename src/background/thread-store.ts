@@ -8,8 +8,9 @@ import { openDescribed } from '../store/open.js';
 import { Sweeper } from '../maintenance/sweeper.js';
 import type { DetachedLocks, RunLimit, SessionPlan } from '../session/renewer.js';
 import type { Attempt } from './messages.js';
+import { AheadWatch } from './ahead-watch.js';
 import { RunLimits } from './run-limits.js';
-import { detachLocks } from '../renewal/detach-locks.js';
+import { detachLocks, returnJobs } from '../renewal/detach-locks.js';
 import { RenewalLoop } from '../renewal/renewal-loop.js';
 import type { SessionMemory } from '../session/session-memory.js';
 import { clearTimeout, setImmediate, setTimeout } from '../runtime/timers.js';
@@ -39,6 +40,7 @@ export class ThreadStore {
   readonly #descriptor: StoreDescriptor;
   readonly #held = new Map<string, Held>();
   readonly #limits = new RunLimits();
+  readonly #ahead = new AheadWatch(systemClock);
   #store: Store | undefined;
   #loop: RenewalLoop | undefined;
   #opening: Promise<void> | undefined;
@@ -90,6 +92,17 @@ export class ThreadStore {
     this.#limits.delete(token);
   }
 
+  /** While the event loop is blocked, the jobs that it has claimed ahead go to other workers. */
+  watchAhead(sessionId: string): void {
+    const held = this.#held.get(sessionId);
+    if (held === undefined) return;
+    const { plan, memory, reports } = held;
+    this.#ahead.add(sessionId, memory, (fences) => {
+      if (this.#store === undefined) return;
+      returnJobs(this.#store, plan, fences).catch((error: unknown) => reports.failed(error, 'renewing'));
+    });
+  }
+
   detach(sessionId: string, locks: DetachedLocks): void {
     const held = this.#held.get(sessionId);
     if (held === undefined || this.#store === undefined) return;
@@ -104,6 +117,7 @@ export class ThreadStore {
     const held = this.#held.get(sessionId);
     this.#held.delete(sessionId);
     held?.sweeper?.stop();
+    this.#ahead.delete(sessionId);
     this.#loop?.delete(sessionId);
     return held === undefined ? undefined : { queue: held.plan.queue, id: sessionId };
   }
@@ -117,6 +131,7 @@ export class ThreadStore {
     this.#closed = true;
     clearTimeout(this.#reopen);
     this.#limits.stop();
+    this.#ahead.stop();
     this.#loop?.stop();
     await this.#opening;
     await this.#store?.close();

@@ -13,6 +13,8 @@ export interface HeldLockOptions {
   job: Pick<ClaimedJob, 'id' | 'token' | 'fence'>;
   /** A named lock: `job.id` is its name. */
   named?: boolean;
+  /** The job was claimed ahead of a free slot: its run begins with `begin`, or never. */
+  isAhead?: boolean;
   /** Set for a timed lock: its duration, and the moment before the claim was sent. */
   timed?: { durationMs: number; sentAt: Moment };
   /** Set inside a sandbox: the words of the lock's own end, which the worker writes. */
@@ -32,6 +34,7 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
   readonly session: Session;
   readonly timed: boolean;
   readonly #slot: number;
+  #isAhead: boolean;
   /** Created on first use: a signal costs more than the rest of the lock, and most handlers never read theirs. */
   #controller: AbortController | undefined;
   #abortReason: unknown;
@@ -58,14 +61,15 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
   /** The store has acknowledged a move that the handler made itself. */
   settled = false;
 
-  constructor({ session, job, named = false, timed, seen, onGrown }: HeldLockOptions) {
+  constructor({ session, job, named = false, isAhead = false, timed, seen, onGrown }: HeldLockOptions) {
     this.jobId = job.id;
     this.#named = named;
     this.token = job.token;
     this.fence = job.fence;
     this.session = session;
     this.timed = timed !== undefined || seen?.timed === true;
-    this.#slot = session.takeSlot(job.fence, onGrown);
+    this.#slot = session.takeSlot(job.fence, onGrown, isAhead);
+    this.#isAhead = isAhead;
     this.#ownEndWords = seen?.ownEnd;
     if (timed !== undefined) this.#setOwnEnd(trustUntil(timed.sentAt, timed.durationMs));
   }
@@ -111,6 +115,17 @@ export class HeldLock implements JobLock, Linked<HeldLock> {
     if (this.#released || this.#lost) return false;
     this.#doubted ||= !this.session.holds(this.#slot, this.fence) || this.trustedForMs() <= 0;
     return !this.#doubted;
+  }
+
+  /** Begins the run of the job. Returns false if the lock cannot be trusted, or if the renewer has given the job back unbegun. */
+  begin(): boolean {
+    if (!this.trusted) return false;
+    if (this.#isAhead && !this.session.memory.begin(this.#slot, this.fence)) {
+      this.#doubted = true;
+      return false;
+    }
+    this.#isAhead = false;
+    return true;
   }
 
   get expiresAt(): number {

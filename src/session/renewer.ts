@@ -22,6 +22,8 @@ export interface Renewer {
   limit(sessionId: string, limit: RunLimit): void;
   /** The run has ended, or its owner has ended it. */
   unlimit(sessionId: string, token: string): void;
+  /** The session has jobs that were claimed ahead: gives them back if the event loop of their owner is blocked. */
+  watchAhead(sessionId: string): void;
   /** Takes locks out of the session, so that they expire at once although the session is renewed. */
   detach(sessionId: string, locks: DetachedLocks): void;
   /** Stops renewing and sweeping for the session. With `handBackAtExit` its locks are still handed back when the process exits. */

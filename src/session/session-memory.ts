@@ -14,18 +14,22 @@ const TRUST = 1;
 const SLOTS = 2;
 const CONFIRMED = 3;
 const LEASED = 4;
-const WORDS = 5;
+const AHEAD_AT = 5;
+const WATCHED = 6;
+const WORDS = 7;
 const ALIVE = 0;
 const LOST = 1;
 
 export const SLOTS_PER_BLOCK = 256;
+/** Set in the slot of a job that was claimed ahead, until its run begins. Fences are smaller. */
+const AHEAD = 1n << 62n;
 /** The largest number that fits in a word. A worker on a store that runs handlers inside `add` has no limit. */
 export const MOST_SLOTS = 2 ** 31 - 1;
 
 export class SessionMemory {
   readonly buffers: SessionBuffers;
   readonly #words: Int32Array;
-  /** A slot holds 0 when free, a fence while its lock is ours, and the negated fence once it was lost. */
+  /** A slot holds 0 when free, a fence while its lock is ours (with AHEAD until its run begins), and the negated fence once it was lost. */
   readonly #blocks: BigInt64Array[];
 
   constructor(buffers: SessionBuffers = newBuffers()) {
@@ -82,8 +86,8 @@ export class SessionMemory {
     const fences: number[] = [];
     for (const block of this.#blocks) {
       for (let slot = 0; slot < block.length && fences.length < most; slot += 1) {
-        const fence = Number(Atomics.load(block, slot));
-        if (fence > 0) fences.push(fence);
+        const word = Atomics.load(block, slot);
+        if (word > 0n) fences.push(fenceOf(word));
       }
     }
     return fences;
@@ -109,8 +113,54 @@ export class SessionMemory {
     return block;
   }
 
-  occupy(slot: number, fence: number): void {
-    Atomics.store(this.#block(slot), slot % SLOTS_PER_BLOCK, BigInt(fence));
+  occupy(slot: number, fence: number, isAhead = false): void {
+    Atomics.store(this.#block(slot), slot % SLOTS_PER_BLOCK, isAhead ? AHEAD | BigInt(fence) : BigInt(fence));
+  }
+
+  /**
+   * Begins the run of a job that was claimed ahead. Returns false if its lock was lost, or if the renewer has taken the job to give it back:
+   * then the run must not begin. Compare-and-set, because both may happen at once.
+   */
+  begin(slot: number, fence: number): boolean {
+    const begun = BigInt(fence);
+    return Atomics.compareExchange(this.#block(slot), slot % SLOTS_PER_BLOCK, AHEAD | begun, begun) === (AHEAD | begun);
+  }
+
+  /** Takes the jobs that were claimed ahead and have not begun, for the renewer to give them back. Their runs cannot begin any more. */
+  takeAhead(): number[] {
+    const fences: number[] = [];
+    for (const block of this.#blocks) {
+      for (let slot = 0; slot < block.length; slot += 1) {
+        const word = Atomics.load(block, slot);
+        if (word < AHEAD) continue;
+        const fence = fenceOf(word);
+        if (Atomics.compareExchange(block, slot, word, -BigInt(fence)) === word) fences.push(fence);
+      }
+    }
+    return fences;
+  }
+
+  /** When the owner last looked at its jobs that were claimed ahead. Undefined: it has none. An owner with such jobs looks every few ms. */
+  get aheadAt(): Moment | undefined {
+    const at = Atomics.load(this.#words, AHEAD_AT);
+    return at === 0 ? undefined : at;
+  }
+
+  set aheadAt(time: Moment | undefined) {
+    Atomics.store(this.#words, AHEAD_AT, time === undefined ? 0 : time || 1);
+  }
+
+  /** Asks for a watch of `aheadAt` by the renewer. Returns false if there is one already. */
+  watch(): boolean {
+    return Atomics.exchange(this.#words, WATCHED, 1) === 0;
+  }
+
+  unwatch(): void {
+    Atomics.store(this.#words, WATCHED, 0);
+  }
+
+  get isWatched(): boolean {
+    return Atomics.load(this.#words, WATCHED) !== 0;
   }
 
   vacate(slot: number): void {
@@ -123,7 +173,8 @@ export class SessionMemory {
 
   /** The same for a reader that does not know when the slot goes to another lock. */
   holdsFence(slot: number, fence: number): boolean {
-    return Atomics.load(this.#block(slot), slot % SLOTS_PER_BLOCK) === BigInt(fence);
+    const word = Atomics.load(this.#block(slot), slot % SLOTS_PER_BLOCK);
+    return word > 0n && fenceOf(word) === fence;
   }
 
   /** Returns where a thread finds a slot: buffers of which the slot's block is the only one, and the slot in it. */
@@ -134,7 +185,7 @@ export class SessionMemory {
 
   /** Marks one lock as lost. For the owner, which knows the slot: a session that ends loses all its locks in one turn of the event loop. */
   loseSlot(slot: number, fence: number): void {
-    Atomics.compareExchange(this.#block(slot), slot % SLOTS_PER_BLOCK, BigInt(fence), -BigInt(fence));
+    loseWord(this.#block(slot), slot % SLOTS_PER_BLOCK, BigInt(fence));
   }
 
   /** Marks the lock with this fence as lost. Compare-and-set, because the slot may hold another job's lock by now. */
@@ -142,7 +193,7 @@ export class SessionMemory {
     const held = BigInt(fence);
     for (const block of this.#blocks) {
       for (let slot = 0; slot < block.length; slot += 1) {
-        if (Atomics.compareExchange(block, slot, held, -held) === held) return;
+        if (loseWord(block, slot, held)) return;
       }
     }
   }
@@ -159,6 +210,15 @@ export class SessionMemory {
   #block(slot: number): BigInt64Array {
     return this.#blocks[Math.floor(slot / SLOTS_PER_BLOCK)] as BigInt64Array;
   }
+}
+
+function fenceOf(word: bigint): number {
+  return Number(word < AHEAD ? word : word - AHEAD);
+}
+
+/** A run may begin between the two tries, but it never goes back to be ahead. */
+function loseWord(block: BigInt64Array, slot: number, held: bigint): boolean {
+  return [AHEAD | held, held].some((word) => Atomics.compareExchange(block, slot, word, -held) === word);
 }
 
 function newBuffers(): SessionBuffers {

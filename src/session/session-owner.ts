@@ -79,6 +79,11 @@ export class SessionOwner {
     this.#renewer?.grow(session.id, block);
   }
 
+  /** The session has jobs that were claimed ahead. */
+  watchAhead(session: Session): void {
+    if (session.memory.watch()) this.#renewer?.watchAhead(session.id);
+  }
+
   limit(session: Session, limit: RunLimit): void {
     this.#renewer?.limit(session.id, limit);
   }

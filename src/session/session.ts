@@ -99,10 +99,10 @@ export class Session {
   }
 
   /** Takes a slot for the fence. If all slots are in use, the memory grows, and `onGrown` gets the new block. */
-  takeSlot(fence: number, onGrown: (block: SharedArrayBuffer) => void): number {
+  takeSlot(fence: number, onGrown: (block: SharedArrayBuffer) => void, isAhead = false): number {
     const slot = this.#free.pop() ?? this.#used++;
     if (slot >= this.memory.capacity) onGrown(this.memory.addBlock());
-    this.memory.occupy(slot, fence);
+    this.memory.occupy(slot, fence, isAhead);
     return slot;
   }
 

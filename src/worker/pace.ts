@@ -1,14 +1,23 @@
-// Measures how fast the slots of a worker finish jobs. The pace limits the jobs claimed ahead, so that they are not kept from idle workers.
+// Measures how fast the slots of a worker finish jobs. The pace limits the jobs claimed ahead to those that begin soon, so that they are not
+// kept from idle workers.
 import type { Clock } from '../runtime/clock.js';
 
-/** Jobs are claimed ahead for at most this many ms of work, by the recent pace of the slots. */
-const WINDOW_MS = 250;
+/** Jobs are claimed ahead for this many ms of work at the recent pace, or for this many round trips to the store if they take longer. */
+const LEAST_MS = 5;
+const ROUND_TRIPS = 4;
+/** The limit for a store that takes very long to reply, in ms. */
+const MOST_MS = 100;
+/** The pace is measured anew after this many ms. */
+const WINDOW_MS = 20;
 
 export class Pace {
   readonly #clock: Clock;
   #from: number;
   #ended = 0;
+  /** Jobs per ms in the last window. */
   #before = 0;
+  /** How long a call to the store takes, in ms: the shortest of the last calls. A handler may delay the reading of a reply. */
+  #roundTripMs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -20,16 +29,22 @@ export class Pace {
     this.#ended += 1;
   }
 
-  /** Returns how many jobs will start within a window at this pace. After a standstill the number doubles with each call to the store. */
+  /** A call to the store got its reply after so many ms. */
+  answered(ms: number): void {
+    this.#roundTripMs = this.#roundTripMs === 0 ? ms : Math.min(ms, this.#roundTripMs * 1.1);
+  }
+
+  /** Returns how many jobs will begin soon at this pace. After a standstill the number grows with each call to the store. */
   expected(): number {
     const time = this.#clock.monotonic();
     const elapsed = time - this.#from;
-    if (elapsed >= WINDOW_MS) {
-      this.#before = Math.floor((this.#ended * WINDOW_MS) / elapsed);
-      this.#ended = 0;
-      this.#from = time;
-    }
-    return Math.max(this.#before, this.#ended);
+    const pace = this.#ended / Math.max(1, elapsed);
+    const ms = Math.min(MOST_MS, Math.max(LEAST_MS, ROUND_TRIPS * this.#roundTripMs));
+    if (elapsed < WINDOW_MS) return Math.floor(Math.max(this.#before, pace) * ms);
+    this.#before = pace;
+    this.#ended = 0;
+    this.#from = time;
+    return Math.floor(pace * ms);
   }
 
   /** Called when jobs that were claimed ahead could not start: no more are claimed ahead until handlers end again. */

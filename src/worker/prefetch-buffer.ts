@@ -1,8 +1,10 @@
 // Jobs that were claimed ahead of free slots (`prefetch`), in the order of their claims. Runs adds and takes them. It must not keep them
-// for long: a job that has not started within half a second goes back. So an idle worker elsewhere gets it, although workers do not know
-// of each other.
+// for long: a job that has not started within 25 ms goes back. So an idle worker elsewhere gets it, although workers do not know of each
+// other. While the event loop is blocked, the renewer gives the jobs back (background/ahead-watch.ts).
 import type { ClaimedJob } from '../job/record.js';
 import type { HeldLock } from '../session/held-lock.js';
+import type { Session } from '../session/session.js';
+import { now } from '../session/trust.js';
 import { clearTimeout, setTimeout } from '../runtime/timers.js';
 
 export interface WaitingJob {
@@ -11,19 +13,23 @@ export interface WaitingJob {
 }
 
 /** A job that was here at two ticks has waited too long. All jobs share one timer: nothing is timed per job. */
-const TICK_MS = 250;
+const TICK_MS = 12;
 
 export class PrefetchBuffer {
   /** A Map keeps the order, and allows removal from the middle when a lock was lost. */
   readonly #jobs = new Map<HeldLock, WaitingJob>();
   readonly #onStale: () => void;
+  readonly #onAhead: (session: Session) => void;
   /** How many of the jobs were here at the last tick; they are the first ones. */
   #old = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** The session of the last job. While the timer runs, the renewer of the session can see when it last fired. */
+  #session: Session | undefined;
 
-  /** `onStale` is called when the slots do not get to the jobs in time. */
-  constructor(onStale: () => void) {
+  /** `onStale` is called when the slots do not get to the jobs in time; `onAhead` when a session gets its first jobs here. */
+  constructor(onStale: () => void, onAhead: (session: Session) => void) {
     this.#onStale = onStale;
+    this.#onAhead = onAhead;
   }
 
   get size(): number {
@@ -35,7 +41,14 @@ export class PrefetchBuffer {
   }
 
   add(job: WaitingJob): void {
+    const { session } = job.lock;
     this.#jobs.set(job.lock, job);
+    if (session !== this.#session) {
+      this.#rest();
+      this.#session = session;
+      session.memory.aheadAt = now(session.clock);
+      this.#onAhead(session);
+    }
     this.#timer ??= setTimeout(() => this.#tick(), TICK_MS);
   }
 
@@ -60,18 +73,24 @@ export class PrefetchBuffer {
     const taken = [...this.#jobs.values()].slice(keep);
     for (const { lock } of taken) this.#jobs.delete(lock);
     this.#old = Math.min(this.#old, keep);
-    if (this.#jobs.size === 0) {
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
-    }
+    if (this.#jobs.size === 0) this.#rest();
     return taken;
   }
 
   #tick(): void {
     this.#timer = undefined;
-    if (this.#jobs.size === 0) return;
-    if (this.#old > 0) this.#onStale();
+    const session = this.#session;
+    if (session !== undefined) session.memory.aheadAt = now(session.clock);
+    if (this.#old > 0 && this.#jobs.size > 0) this.#onStale();
     this.#old = this.#jobs.size;
     if (this.#old > 0) this.#timer = setTimeout(() => this.#tick(), TICK_MS);
+    else this.#rest();
+  }
+
+  #rest(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#session !== undefined) this.#session.memory.aheadAt = undefined;
+    this.#session = undefined;
   }
 }

@@ -39,7 +39,10 @@ export class Runs implements RunOwner {
   readonly #outbox: Outbox;
   /** The duration of the locks in ms, if they are not renewed; else undefined. */
   readonly #timedMs: number | undefined;
-  readonly #ahead = new PrefetchBuffer(() => this.handBackAhead());
+  readonly #ahead = new PrefetchBuffer(
+    () => this.handBackAhead(),
+    (session) => this.#context.owner.watchAhead(session),
+  );
   /** The runs whose handlers have not ended. */
   readonly #running = new LinkedList<Run>();
   readonly #recent = new RecentJobs();
@@ -73,16 +76,16 @@ export class Runs implements RunOwner {
    */
   accept(jobs: ClaimedJob[], { session, sentAt }: CallReply, more: boolean): void {
     const { slots, table, owner } = this.#context;
-    const timed = this.#timedMs === undefined ? undefined : { timed: { durationMs: this.#timedMs, sentAt } };
+    const timed = this.#timedMs === undefined ? {} : { timed: { durationMs: this.#timedMs, sentAt } };
     const onGrown = (block: SharedArrayBuffer): void => owner.grow(session, block);
+    // With `prefetch`, all jobs go through the buffer, so that handlers that begin now see what else was claimed.
+    const isAhead = slots.prefetch > 0;
     this.#turnBegan = performance.now();
     // Track all locks before the first job begins: its handler may block the loop, and the renewer must see the other locks meanwhile.
     const taken: WaitingJob[] = [];
     const refused: ClaimedJob[] = [];
     for (const claimed of jobs) {
-      const lock = new HeldLock(
-        timed === undefined ? { session, job: claimed, onGrown } : { session, job: claimed, onGrown, ...timed },
-      );
+      const lock = new HeldLock({ session, job: claimed, isAhead, onGrown, ...timed });
       if (table.track(lock)) {
         slots.inHand += 1;
         taken.push({ claimed, lock });
@@ -95,8 +98,7 @@ export class Runs implements RunOwner {
     let begun = 0;
     let turnIsOver = false;
     for (const job of taken) {
-      // With `prefetch`, all jobs go through the buffer, so that handlers that begin now see what else was claimed.
-      if (slots.prefetch > 0 || this.#ahead.size > 0 || slots.running >= slots.concurrency || turnIsOver) this.#ahead.add(job);
+      if (isAhead || this.#ahead.size > 0 || slots.running >= slots.concurrency || turnIsOver) this.#ahead.add(job);
       else if (!this.#begin(job)) {
         this.#emitTooLate(job.claimed);
         refused.push(job.claimed);
@@ -165,12 +167,12 @@ export class Runs implements RunOwner {
   }
 
   /**
-   * Begins a job if its lock is trusted. A suspicion check is not needed: if replies took longer than the grace, no check would ever
+   * Begins a job if its lock is trusted, and if the renewer has not given the job back. A suspicion check is not needed: if replies took longer than the grace, no check would ever
    * succeed, and no job would begin.
    */
   #begin({ claimed, lock }: WaitingJob): boolean {
     // Handlers that began before may have blocked the loop for longer than the lock lasts.
-    if (!lock.trusted) {
+    if (!lock.begin()) {
       this.#letGo(lock);
       return false;
     }

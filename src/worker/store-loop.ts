@@ -218,7 +218,7 @@ export class StoreLoop implements OutboxListener {
   }
 
   async #call(deliveries: Delivery[], outcomes: Outcome[], count: number): Promise<void> {
-    const { calls, opts } = this.#context;
+    const { calls, opts, slots } = this.#context;
     const lane = this.#free.pop() ?? 0;
     const expected = Math.max(0, count - deliveries.length);
     this.#expected += expected;
@@ -227,7 +227,9 @@ export class StoreLoop implements OutboxListener {
     try {
       const substitute: Substitute = (index, refusal) => deliveries[index]?.substitute(refusal);
       const terms = count > 0 ? claimTerms(opts, count) : undefined;
+      const sentAt = systemClock.monotonic();
       const reply = await calls.perform(outcomes, terms, lane, substitute);
+      slots.pace.answered(systemClock.monotonic() - sentAt);
       for (let n = 0; n < deliveries.length; n += 1) {
         deliveries[n]?.settled(reply.results[n] ?? 'missing', undefined, reply.substituted?.get(n));
       }

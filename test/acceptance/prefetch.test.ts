@@ -1,7 +1,8 @@
 // `prefetch`: jobs that were claimed ahead of free slots go back as they came whenever this worker does not get to them.
 import type { Job, Worker, WorkerOptions } from 'holdfast';
 import { describe, expect, test } from 'vitest';
-import { type Engine, newScene, type Scene, work, type Working } from '../support/scenes/scene.js';
+import { WorkerProcess } from '../support/processes/worker-process.js';
+import { type Engine, LOCK_ENGINES, newScene, type Scene, work, type Working } from '../support/scenes/scene.js';
 import { inThisRun } from '../support/run/matrix.js';
 import { paced } from '../support/wait/pace.js';
 import { newGate, type Gate } from '../support/wait/gate.js';
@@ -10,6 +11,8 @@ import { stopwatch } from '../support/wait/stopwatch.js';
 
 const STORES: Engine[] = inThisRun(['memory', 'sqlite', 'redis', 'postgres']);
 const JOBS = 150;
+/** Longer than another worker takes to start and to run the jobs behind. */
+const BLOCK_MS = paced(3000);
 /** So much claimed ahead is enough to see what becomes of it. */
 const ENOUGH = 5;
 
@@ -154,6 +157,61 @@ describe.each(STORES)('prefetch on %s', (engine) => {
     expect(log.all('error')).toEqual([]);
   });
 });
+
+/** Jobs around one that blocks the event loop of a worker in a process of its own. `rest`: those behind it. */
+async function blockedWithJobsAhead(
+  scene: Scene,
+  options: object,
+): Promise<{ blocker: WorkerProcess; rest: string[]; longId: string }> {
+  const { connection, queue } = scene;
+  const blocker = new WorkerProcess({ queue: 'work', connection, options: { prefetch: 50, ...options } }, 'blocker.mjs');
+  await blocker.moment('up');
+  const job = (name: string, ms = 0): { name: string; data: object } => ({ name, data: { ms } });
+  const some = Array.from({ length: 60 }, () => job('echo'));
+  const added = (await queue.addBulk([...some, job('loop', BLOCK_MS), ...some])).map(({ id }) => id);
+  const longId = added[60] as string;
+  await blocker.moment('started', ({ jobId }) => jobId === longId);
+  return { blocker, longId, rest: added.slice(61) };
+}
+
+/** Which of these jobs were claimed more than once. */
+async function claimedTwice({ store }: Scene, ids: string[]): Promise<string[]> {
+  const { events } = await store.events('work', 0, 1000);
+  return ids.filter((id) => events.filter(({ name, jobId }) => name === 'active' && jobId === id).length > 1);
+}
+
+describe.each(inThisRun(LOCK_ENGINES))('jobs that were claimed ahead of a blocked event loop on %s', (engine) => {
+  test('are given back by the lock thread, and run elsewhere meanwhile, once each', async () => {
+    const scene = await newScene(engine);
+    const { blocker, longId, rest } = await blockedWithJobsAhead(scene, {});
+    const other = work(scene, async () => undefined);
+    await until('the other worker has done them', () => other.log.all('completed').length === rest.length);
+    expect(
+      blocker.all('ended', ({ jobId }) => jobId === longId),
+      'the loop is still blocked',
+    ).toEqual([]);
+    expect(await claimedTwice(scene, rest)).not.toEqual([]);
+    for (const id of rest)
+      expect(await scene.queue.getJob(id)).toMatchObject({ attemptsMade: 1, attemptsStarted: 1, stalledCounter: 0 });
+    await blocker.moment('ended', ({ jobId }) => jobId === longId);
+    await until('the job that blocked is completed', async () => (await scene.queue.getJobState(longId)) === 'completed');
+    expect(blocker.all('started', ({ jobId }) => rest.includes(jobId as string))).toEqual([]);
+    expect([...blocker.all('error'), ...blocker.all('lockRenewalFailed'), ...blocker.all('stalled')]).toEqual([]);
+  }, 60_000);
+});
+
+test('(N) without a lock thread, jobs that were claimed ahead wait until the event loop is free', async () => {
+  const scene = await newScene('sqlite');
+  const { blocker, longId, rest } = await blockedWithJobsAhead(scene, {
+    useDedicatedLockThread: false,
+    lockDuration: 4 * BLOCK_MS,
+  });
+  const other = work(scene, async () => undefined);
+  await until('all are done', async () => (await scene.queue.getJobCounts('completed'))['completed'] === 61 + rest.length);
+  const [ended] = blocker.all('ended', ({ jobId }) => jobId === longId);
+  const late = other.log.all('completed').filter(({ at }) => at > (ended?.at ?? Infinity));
+  expect(late.length + blocker.all('started', ({ jobId }) => rest.includes(jobId as string)).length).toBeGreaterThan(0);
+}, 60_000);
 
 /** How long after its making a worker was ready: the machine may be busy with other tests. */
 function startUp({ log }: Working): number {

@@ -1,5 +1,8 @@
 // Which jobs that were claimed ahead have waited too long. The test makes the ticks itself.
 import { afterEach, expect, test, vi } from 'vitest';
+import { SessionMemory } from '../../src/session/session-memory.js';
+import { ManualClock } from '../../src/testing/manual-clock.js';
+import { now } from '../../src/session/trust.js';
 import { PrefetchBuffer, type WaitingJob } from '../../src/worker/prefetch-buffer.js';
 
 const ticks: (() => void)[] = [];
@@ -19,12 +22,18 @@ function tick(): void {
   ticks.shift()?.();
 }
 
-const waiting = (): WaitingJob => ({ claimed: {}, lock: {} }) as WaitingJob;
+const clock = new ManualClock();
+const newSession = (): { memory: SessionMemory; clock: ManualClock } => ({ memory: new SessionMemory(), clock });
+const waiting = (session = newSession()): WaitingJob => ({ claimed: {}, lock: { session } }) as unknown as WaitingJob;
 
-function newBuffer(): { buffer: PrefetchBuffer; stale: () => number } {
+function newBuffer(): { buffer: PrefetchBuffer; stale: () => number; watched: () => number } {
   let times = 0;
-  const buffer = new PrefetchBuffer(() => (times += 1));
-  return { buffer, stale: () => times };
+  let sessions = 0;
+  const buffer = new PrefetchBuffer(
+    () => (times += 1),
+    () => (sessions += 1),
+  );
+  return { buffer, stale: () => times, watched: () => sessions };
 }
 
 test('a job that was there at two ticks has waited too long', () => {
@@ -61,4 +70,30 @@ test('an empty buffer has no timer, and jobs that are handed back are not counte
   buffer.add(waiting());
   tick();
   expect(stale()).toBe(0);
+});
+
+test('the memory of the session says when the buffer was looked at last, until it is empty', () => {
+  const { buffer, watched } = newBuffer();
+  const session = newSession();
+  for (let job = 0; job < 3; job += 1) buffer.add(waiting(session));
+  expect(session.memory.aheadAt).toBe(now(clock));
+  clock.advance(20);
+  tick();
+  expect(session.memory.aheadAt).toBe(now(clock));
+  while (buffer.next() !== undefined);
+  tick();
+  expect(session.memory.aheadAt).toBeUndefined();
+  expect(ticks).toHaveLength(0);
+  expect(watched()).toBe(1);
+});
+
+test('the next session has its own time, and the one before has none', () => {
+  const { buffer, watched } = newBuffer();
+  const [before, after] = [newSession(), newSession()];
+  buffer.add(waiting(before));
+  buffer.add(waiting(after));
+  expect([before.memory.aheadAt, after.memory.aheadAt]).toEqual([undefined, now(clock)]);
+  buffer.takeBeyond(0);
+  expect(after.memory.aheadAt).toBeUndefined();
+  expect(watched()).toBe(2);
 });

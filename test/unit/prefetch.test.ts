@@ -69,36 +69,57 @@ describe('the option prefetch', () => {
 });
 
 describe('how much is claimed ahead', () => {
-  test('is what the slots finish in a quarter of a second, doubling from the start', () => {
+  test('is what the slots finish in 5 ms at the pace of the last 20', () => {
     const clock = new ManualClock();
     const pace = new Pace(clock);
     expect(pace.expected()).toBe(0);
     pace.ended();
-    expect(pace.expected()).toBe(1);
-    for (let ended = 0; ended < 9; ended += 1) pace.ended();
-    clock.advance(500);
     expect(pace.expected()).toBe(5);
+    for (let ended = 1; ended < 40; ended += 1) pace.ended();
+    clock.advance(20);
+    expect(pace.expected()).toBe(10);
+    clock.advance(10);
+    expect(pace.expected()).toBe(10);
     clock.advance(10_000);
     expect(pace.expected()).toBe(0);
+  });
+
+  test('is what the slots finish in four round trips, if these take longer, and in 100 ms at most', () => {
+    const clock = new ManualClock();
+    const pace = new Pace(clock);
+    const expected = (): number => {
+      for (let ended = 0; ended < 20; ended += 1) pace.ended();
+      clock.advance(20);
+      return pace.expected();
+    };
+    pace.answered(10);
+    expect(expected()).toBe(40);
+    // A handler has kept the loop from reading the reply.
+    pace.answered(5000);
+    expect(expected()).toBe(44);
+    pace.answered(1);
+    expect(expected()).toBe(5);
+    for (let call = 0; call < 100; call += 1) pace.answered(1000);
+    expect(expected()).toBe(100);
   });
 
   test('is nothing after jobs that were claimed ahead could not start, until handlers end again', () => {
     const clock = new ManualClock();
     const pace = new Pace(clock);
-    for (let ended = 0; ended < 10; ended += 1) pace.ended();
-    clock.advance(250);
+    for (let ended = 0; ended < 40; ended += 1) pace.ended();
+    clock.advance(20);
     expect(pace.expected()).toBe(10);
     pace.broken();
     expect(pace.expected()).toBe(0);
     pace.ended();
-    expect(pace.expected()).toBe(1);
+    expect(pace.expected()).toBe(5);
   });
 
   test('is nothing behind handlers that take longer than that', () => {
     const clock = new ManualClock();
     const slots = new Slots(1, 100, clock);
     for (let run = 0; run < 5; run += 1) {
-      clock.advance(400);
+      clock.advance(10);
       slots.inHand = 1;
       slots.pace.ended();
       expect(slots.roomAfter(1)).toBe(1);
@@ -236,7 +257,7 @@ describe('a worker with prefetch', () => {
           pausedAt = begun;
           await part.inner.configure(part.queue, { paused: true });
         }
-        await sleep(5);
+        await (pausedAt === 0 ? new Promise((resolve) => setImmediate(resolve)) : sleep(5));
       },
       { prefetch: 20 },
     );
