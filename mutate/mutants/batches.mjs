@@ -64,7 +64,7 @@ export const BATCHES = [
       'this.#jobs.delete(first.value.lock);\n    this.#old -= 1;',
       'this.#jobs.delete(first.value.lock);',
     ],
-    ['old jobs stay', 'if (this.#old > 0) this.#onStale();', 'if (this.#old < 0) this.#onStale();'],
+    ['old jobs stay', 'if (this.#old > 0 && this', 'if (this.#old < 0 && this'],
     [
       'a lost job counts as old',
       'newer jobs would go back too early.\n    this.#old -= 1;',
@@ -92,6 +92,21 @@ export const BATCHES = [
     'src/worker/pace.ts',
     ahead,
     ['a standstill does not end claiming ahead', 'broken(): void {\n    this.#before = 0;', 'broken(): void {'],
-    ['the pace of this window does not count', 'Math.max(this.#before, this.#ended)', 'this.#before'],
+    ['the pace of this window does not count', 'Math.max(this.#before, pace)', 'this.#before'],
+    ['a slow store is not claimed ahead for', 'Math.max(LEAST_MS, ROUND_TRIPS * this.#roundTripMs)', 'Math.max(LEAST_MS, this.#roundTripMs)'],
+  ),
+  ...inFile(
+    'src/session/session-memory.ts',
+    { tests: unit('session-memory', 'ahead-watch') },
+    ['a job that was given back begins', 'AHEAD | begun, begun) === (AHEAD | begun)', 'AHEAD | begun, begun) !== 0n'],
+    ['a job that runs is given back', 'if (word < AHEAD) continue;', 'if (word <= 0n) continue;'],
+    ['a lost job that was claimed ahead begins', '[AHEAD | held, held]', '[held]'],
+  ),
+  ...inFile(
+    'src/background/ahead-watch.ts',
+    { tests: unit('ahead-watch') },
+    ['a worker that waits a little is taken for blocked', 'between(at, time) > BLOCKED_MS', 'between(at, time) >= 0'],
+    ['a thread that stood still takes the worker for blocked', 'if (ownGap > OWN_GAP_MS) return;', ''],
+    ['a worker that claims ahead as its watch ends is forgotten', ' || !memory.watch()', ' || true'],
   ),
 ];

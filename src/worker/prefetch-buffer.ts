@@ -10,6 +10,8 @@ import { clearTimeout, setTimeout } from '../runtime/timers.js';
 export interface WaitingJob {
   claimed: ClaimedJob;
   lock: HeldLock;
+  /** The renewer may give the job back before its run begins. */
+  isAhead: boolean;
 }
 
 /** A job that was here at two ticks has waited too long. All jobs share one timer: nothing is timed per job. */
@@ -43,7 +45,7 @@ export class PrefetchBuffer {
   add(job: WaitingJob): void {
     const { session } = job.lock;
     this.#jobs.set(job.lock, job);
-    if (session !== this.#session) {
+    if (job.isAhead && session !== this.#session) {
       this.#rest();
       this.#session = session;
       session.memory.aheadAt = now(session.clock);

@@ -88,7 +88,7 @@ export class Runs implements RunOwner {
       const lock = new HeldLock({ session, job: claimed, isAhead, onGrown, ...timed });
       if (table.track(lock)) {
         slots.inHand += 1;
-        taken.push({ claimed, lock });
+        taken.push({ claimed, lock, isAhead });
       } else {
         lock.release();
         this.#emitTooLate(claimed);

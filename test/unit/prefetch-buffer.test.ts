@@ -24,7 +24,8 @@ function tick(): void {
 
 const clock = new ManualClock();
 const newSession = (): { memory: SessionMemory; clock: ManualClock } => ({ memory: new SessionMemory(), clock });
-const waiting = (session = newSession()): WaitingJob => ({ claimed: {}, lock: { session } }) as unknown as WaitingJob;
+const waiting = (session = newSession()): WaitingJob =>
+  ({ claimed: {}, lock: { session }, isAhead: true }) as unknown as WaitingJob;
 
 function newBuffer(): { buffer: PrefetchBuffer; stale: () => number; watched: () => number } {
   let times = 0;
