@@ -212,10 +212,14 @@ function unreadable({ id }: Job, { token }: HeldLock, broken: unknown): RunEnd &
   };
 }
 
+/** The head of an arrow function without parameters. It has no `arguments` either. */
+const TAKES_NOTHING = /^(async\s*)?\(\s*\)\s*=>/;
+
 /**
  * True if the processor declares a third parameter, or none: then it may pass all its arguments on. Others get no AbortSignal, because making
- * one takes about as long as the rest of an empty run (measured: 18 % of its time and most of its garbage).
+ * one takes about as long as the rest of an empty run: 3 µs of a worker that spends 11 to 14 on a job at concurrency 100.
  */
-export function takesSignal({ length }: (...args: never[]) => unknown): boolean {
-  return length >= 3 || length === 0;
+export function takesSignal(processor: (...args: never[]) => unknown): boolean {
+  if (processor.length > 0) return processor.length >= 3;
+  return !TAKES_NOTHING.test(Function.prototype.toString.call(processor));
 }

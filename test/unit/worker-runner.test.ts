@@ -161,10 +161,16 @@ test('ends the run of a job whose options or error cannot be read', async () => 
   expect((await run(() => Promise.reject(hostile))).end).toMatchObject({ outcome: { kind: 'failed' } });
 });
 
-test('makes a signal for a processor with three parameters, or with none', () => {
+test('makes a signal for a processor with three parameters, or with none unless it is an arrow function', () => {
   const withSignal: ((...args: never[]) => unknown)[] = [
     (_job, _token, _signal) => undefined,
     (...args) => args,
+    async (...args) => args,
+    // oxlint-disable-next-line prefer-arrow-callback
+    function () {
+      return arguments[2] as unknown;
+    },
+    (() => undefined).bind(undefined),
     ((job: unknown = {}, _token: unknown, signal: unknown) => [job, signal]) as never,
     ((_job: unknown, _token: unknown, _signal: unknown) => undefined).bind(undefined) as never,
     new Proxy((_job: unknown, _token: unknown, _signal: unknown) => undefined, {}) as never,
@@ -172,6 +178,11 @@ test('makes a signal for a processor with three parameters, or with none', () =>
   for (const processor of withSignal) expect(takesSignal(processor), processor.toString()).toBe(true);
   const without: ((...args: never[]) => unknown)[] = [
     async (_job) => undefined,
+    () => undefined,
+    async () => undefined,
+    async () =>
+      (...args: never[]) =>
+        args,
     ((_job: unknown, ...rest: unknown[]) => rest) as never,
     (({ data }: { data: unknown }, _token: string) => data) as never,
   ];
