@@ -20,6 +20,8 @@ export interface Ground {
   store: Store;
   /** All that it has counted so far. The reading itself is not in it. */
   read(): Promise<Counts>;
+  /** Resolves when the store does nothing more for the calls that it has answered. */
+  rest?(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -69,7 +71,8 @@ async function openSqlite(): Promise<Engine> {
     newGround: async () => {
       const folder = mkdtempSync(join(tmpdir(), 'holdfast-cost-'));
       const path = join(folder, 'jobs.db');
-      const store = new SqliteStore({ path });
+      // What is synced does not change what is counted.
+      const store = new SqliteStore({ path, synchronous: 'normal' });
       await store.open();
       // While this one reads, the log does not begin anew, so its length is all that was written.
       const reader = open(path, { readOnly: true });
@@ -150,9 +153,23 @@ const ALONE = {
   max_wal_size: '4GB',
   bgwriter_lru_maxpages: '0',
   fsync: 'off',
+  allow_system_table_mods: 'on',
 };
 
-const TOTALS = `SELECT sum(n_tup_ins)::float8 AS inserted, sum(n_tup_upd)::float8 AS updated, sum(n_tup_del)::float8 AS deleted,
+/** Its multiples, without their whole parts, are spread evenly. */
+const GOLDEN = 0.618_033_988_749_895;
+
+/** Chance in the databases that are made from now on: the same in every run, and even, however often it is asked. */
+const EVEN_CHANCE = `ALTER FUNCTION pg_catalog.random() RENAME TO random_before;
+  CREATE FUNCTION pg_catalog.random() RETURNS double precision LANGUAGE plpgsql VOLATILE AS $$
+  DECLARE
+    _draws int := coalesce(nullif(current_setting('cost.draws', true), ''), '0')::int + 1;
+  BEGIN
+    PERFORM set_config('cost.draws', _draws::text, false);
+    RETURN mod(_draws * ${GOLDEN}, 1)::double precision;
+  END $$`;
+
+const TOTALS = `SELECT (sum(n_tup_ins) + sum(n_tup_upd) + sum(n_tup_del))::float8 AS written,
   (sum(seq_tup_read) + sum(coalesce(idx_tup_fetch, 0)))::float8 AS read,
   (SELECT sum(coalesce(heap_blks_read, 0) + coalesce(heap_blks_hit, 0) + coalesce(idx_blks_read, 0) + coalesce(idx_blks_hit, 0) +
     coalesce(toast_blks_read, 0) + coalesce(toast_blks_hit, 0))::float8 FROM pg_statio_user_tables) AS buffers,
@@ -168,10 +185,23 @@ async function openPostgres(): Promise<Engine> {
   let statements = 0;
   const clients = new Set<pg.Client>();
   const send = (client: pg.Client, text: string) => query.call(client, text);
+  // The store leaves some upkeep to chance.
+  const template = new pg.Client({ connectionString: server.url.replace(/postgres$/, 'template1') });
+  await template.connect();
+  await template.query(EVEN_CHANCE);
+  await template.end();
+  const { random } = Math;
+  let draws = 0;
+  Math.random = () => ((draws += 1) * GOLDEN) % 1;
+  const underWay = new Set<Promise<unknown>>();
   prototype.query = function counted(this: pg.Client, ...args: unknown[]) {
     statements += 1;
     clients.add(this);
-    return query.apply(this, args);
+    const reply = query.apply(this, args);
+    const ended = (): void => void underWay.delete(reply);
+    underWay.add(reply);
+    reply.then(ended, ended);
+    return reply;
   } as typeof prototype.query;
   return {
     version: String((await send(admin, 'SHOW server_version')).rows[0]?.server_version).split('.')[0] ?? '',
@@ -180,7 +210,9 @@ async function openPostgres(): Promise<Engine> {
       await send(admin, `CREATE DATABASE ${name}`);
       const url = server.url.replace(/\/postgres$/, `/${name}`);
       clients.clear();
-      const store = new PostgresStore({ url });
+      draws = 0;
+      // How many notifications it sends depends on the clock.
+      const store = new PostgresStore({ url, notify: false });
       await store.open();
       const reader = new pg.Client({ connectionString: url });
       await reader.connect();
@@ -191,6 +223,9 @@ async function openPostgres(): Promise<Engine> {
           for (const client of clients) await send(client, 'SELECT pg_stat_force_next_flush()');
           return { statements, ...((await send(reader, TOTALS)).rows[0] as Counts) };
         },
+        rest: async () => {
+          while (underWay.size > 0) await Promise.allSettled(underWay);
+        },
         close: async () => {
           await store.close();
           await reader.end();
@@ -199,6 +234,7 @@ async function openPostgres(): Promise<Engine> {
     },
     close: async () => {
       prototype.query = query as typeof prototype.query;
+      Math.random = random;
       await admin.end();
       await server.close();
     },

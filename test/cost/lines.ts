@@ -15,7 +15,7 @@ const ENDS: Record<string, (job: ClaimedJob) => Outcome> = {
 };
 
 /** By batch: calls that make the caches of the engine warm, and calls that are counted. */
-const CALLS: Record<number, [warm: number, counted: number]> = { 1: [20, 100], 10: [10, 40], 100: [5, 10] };
+const CALLS: Record<number, [warm: number, counted: number]> = { 1: [50, 320], 10: [20, 128], 100: [5, 64] };
 const SIZES = Object.keys(CALLS).map(Number);
 
 export const LINES = [
@@ -30,17 +30,22 @@ export const titleOf = (engine: string, { kind, batch }: Line): string => `${eng
 
 /** Returns the counts of one job. `plant`: changes the store before it is used. */
 export async function costOf(engine: Engine, { kind, batch }: Line, plant?: (store: Store) => void): Promise<Counts> {
-  const { store, read, close } = await engine.newGround();
+  const { store, read, rest, close } = await engine.newGround();
   try {
     plant?.(store);
     const [warm, counted] = CALLS[batch] as [number, number];
     const call = await prepare(store, kind, batch, warm + counted);
-    for (let n = 0; n < warm; n += 1) await call();
-    const before = await read();
-    for (let n = 0; n < counted; n += 1) await call();
-    const after = await read();
+    const repeat = async (times: number): Promise<Counts> => {
+      for (let n = 0; n < times; n += 1) {
+        await call();
+        await rest?.();
+      }
+      return read();
+    };
+    const before = await repeat(warm);
+    const after = await repeat(counted);
     const each = (name: string): number => ((after[name] ?? 0) - (before[name] ?? 0)) / (counted * batch);
-    return Object.fromEntries(Object.keys(after).map((name) => [name, Math.round(each(name) * 1000) / 1000]));
+    return Object.fromEntries(Object.keys(after).map((name) => [name, Number(each(name).toPrecision(5))]));
   } finally {
     await close();
   }
