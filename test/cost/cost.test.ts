@@ -36,7 +36,8 @@ describe.each(Object.keys(ENGINES) as (keyof typeof ENGINES)[])('on %s', (name) 
     // A saving must not fail. Until the table is written anew, it only does not hold the saving.
     const cheaper = shown('cheaper');
     if (cheaper.length > 0) console.log(`Cheaper than the table says:\n${cheaper.join('\n')}\n${ANEW}`);
-    expect(shown('dearer'), `Dearer than the table says.\n${ANEW}`).toEqual([]);
+    const dearer = shown('dearer');
+    if (dearer.length > 0) expect.fail(`Dearer than the table says:\n${dearer.join('\n')}\n${ANEW}`);
   });
 
   test('(N) a settle that makes one call more is found', { timeout: paced(60_000) }, async () => {
