@@ -159,13 +159,20 @@ const ALONE = {
 /** Its multiples, without their whole parts, are spread evenly. */
 const GOLDEN = 0.618_033_988_749_895;
 
-/** Chance in the databases that are made from now on: the same in every run, and even, however often it is asked. */
+/**
+ * Chance in the databases that are made from now on: the same in every run, and even. Each place of the code has a sequence of its own, so
+ * that one that asks more often does not change what the others do.
+ */
 const EVEN_CHANCE = `ALTER FUNCTION pg_catalog.random() RENAME TO random_before;
   CREATE FUNCTION pg_catalog.random() RETURNS double precision LANGUAGE plpgsql VOLATILE AS $$
   DECLARE
-    _draws int := coalesce(nullif(current_setting('cost.draws', true), ''), '0')::int + 1;
+    _place text;
+    _draws int;
   BEGIN
-    PERFORM set_config('cost.draws', _draws::text, false);
+    GET DIAGNOSTICS _place = PG_CONTEXT;
+    _place := 'cost.at_' || md5(_place);
+    _draws := coalesce(nullif(current_setting(_place, true), ''), '0')::int + 1;
+    PERFORM set_config(_place, _draws::text, false);
     RETURN mod(_draws * ${GOLDEN}, 1)::double precision;
   END $$`;
 
