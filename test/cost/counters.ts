@@ -176,6 +176,10 @@ const EVEN_CHANCE = `ALTER FUNCTION pg_catalog.random() RENAME TO random_before;
     RETURN mod(_draws * ${GOLDEN}, 1)::double precision;
   END $$`;
 
+/** Some upkeep is due when a second has passed. */
+const STOPPED_CLOCK = `CREATE OR REPLACE FUNCTION holdfast.clock_ms() RETURNS double precision LANGUAGE sql VOLATILE
+  AS $$ SELECT 1800000000000::double precision $$`;
+
 const TOTALS = `SELECT (sum(n_tup_ins) + sum(n_tup_upd) + sum(n_tup_del))::float8 AS written,
   (sum(seq_tup_read) + sum(coalesce(idx_tup_fetch, 0)))::float8 AS read,
   (SELECT sum(coalesce(heap_blks_read, 0) + coalesce(heap_blks_hit, 0) + coalesce(idx_blks_read, 0) + coalesce(idx_blks_hit, 0) +
@@ -223,6 +227,7 @@ async function openPostgres(): Promise<Engine> {
       await store.open();
       const reader = new pg.Client({ connectionString: url });
       await reader.connect();
+      await send(reader, STOPPED_CLOCK);
       return {
         store,
         read: async () => {
