@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root } from './markdown.js';
 
-const FOLDERS = ['test/unit', 'test/stores', 'test/tools', 'test/faults', 'test/acceptance', 'test/engines'];
+const FOLDERS = ['test/unit', 'test/stores', 'test/tools', 'test/faults', 'test/acceptance', 'test/engines', 'test/cost'];
 const TITLE = /(?:^|\n)\s*(?:describe|test|it)\b[^\n'`"]*?\(\s*(['`"])((?:(?!\1).)*)\1\s*,|\]\)\(\s*(['`])((?:(?!\3).)*)\3\s*,/g;
 /** An id of the acceptance list, and the mark of a control. */
 const MARKS = /^((S\d+-\d+,? )+|\(N\) )*/;
