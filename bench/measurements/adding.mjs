@@ -16,7 +16,14 @@ const WARM_UP = 0.1;
 
 export const adding = {
   name: 'adding',
-  measure: ({ store, contestant, settings: { jobs: count, limitMs } }) =>
+  measure: ({
+    store,
+    contestant,
+    settings: {
+      jobs: [count],
+      limitMs,
+    },
+  }) =>
     withPlace(store, (place) =>
       withActors(async (start) => {
         const actor = await start(contestant, place);
