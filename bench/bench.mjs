@@ -7,7 +7,7 @@
 //   --finished removed  backlogs of jobs that are removed when they are finished, or kept; both if not given
 //   --handler-ms 0,10   backlogs with handlers that wait so long instead of doing nothing
 //   --cost              jobs a second for your handler time, with Holdfast alone; with --write, into docs/benchmarks.md
-//   --quick, --tiny     a minute's run; one iteration of everything to see that it works
+//   --quick, --tiny     some minutes' run; one iteration of everything to see that it works
 //   --long              also what is left of a million jobs in memory
 //   --peers none        all (installed on first use), installed (if they are there), or none
 //   --json FILE         the figures for a program;  --from FILE  no measuring: reports what such files hold

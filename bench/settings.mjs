@@ -16,7 +16,7 @@ const SIZES = {
     ...{ scale: 0.01, recoveryMs: 10_000, endurance: 2000 },
   },
 };
-const IN_A_MINUTE = ['adding', 'backlog'];
+const IN_MINUTES = ['adding', 'backlog'];
 const IDS = [...new Set(CONTESTANTS.map(({ id }) => id))];
 const COUNTS = ['1', '10', '100'];
 /** What `--cost` stands for: Holdfast with default options, at all concurrencies and handler times. */
@@ -37,7 +37,7 @@ export function readSettings(measurements) {
   });
   const flags = values.cost ? { 'handler-ms': COST_MS, ...values, ...COST } : values;
   const size = SIZES[flags.tiny ? 'tiny' : flags.quick ? 'quick' : 'full'];
-  const usual = flags.quick ? IN_A_MINUTE : measurements.filter((name) => name !== 'endurance' || flags.long);
+  const usual = flags.quick ? IN_MINUTES : measurements.filter((name) => name !== 'endurance' || flags.long);
   return {
     ...size,
     tiny: flags.tiny,
