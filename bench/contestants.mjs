@@ -5,7 +5,7 @@
 //                                                    with `file` and `threads`, where it can, that file is the handler
 //   sessions(count)                                  of raw limits in `fleet` alone: makes them, and answers what renews the n-th
 //   close()
-// The option `removed` asks one with `removes: 'on request'` to remove finished jobs; one with `removes: 'always'` knows nothing else.
+// The option `removed` asks one with `removes: 'on request'` to remove finished jobs; one with `removes: 'always'` always does.
 // It runs in a process of its own (contestant-process.mjs), so that its processor time can be read and another Node fits; in `fleet`, where
 // only the server's time counts, in that of the driver.
 export const STORES = ['redis', 'postgres', 'sqlite', 'memory'];

@@ -1,8 +1,8 @@
-// Holdfast with its default options: the lock thread on, SQLite and PostgreSQL synced, finished jobs kept unless they are to be removed.
+// Holdfast with its default options: the lock thread on, SQLite and PostgreSQL synced, finished jobs kept, or removed where asked.
 import { openStore, Queue, Worker } from 'holdfast';
 
 /**
- * `options`: of the worker; `groups`: the number of groups among which jobs are dealt out in turn; `removed`: whether finished jobs are
+ * `options`: of the worker; `groups`: the number of groups among which jobs are dealt out in turn; `removed`: finished jobs are
  * removed.
  */
 export async function open({ url, queue: name, options: { groups = 0, removed = false, ...options } = {} }) {

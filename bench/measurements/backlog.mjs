@@ -1,6 +1,6 @@
-// A backlog worked off by one and by two worker processes, with a handler that does nothing or waits, of jobs that are kept or removed
-// when they are finished: jobs a second, processor time for each, and how two share the work. What ends too late is stopped, and counts
-// with what it has done.
+// A backlog worked off by one and by two worker processes, with a handler that does nothing or waits. Finished jobs are kept or
+// removed. Jobs a second, processor time for each, and how two share the work. What ends too late is stopped, and
+// counts with what it has done.
 import { once } from 'node:events';
 import { withPlace } from '../places.mjs';
 import { now } from '../clock.mjs';
@@ -11,8 +11,8 @@ import { withActors } from '../stage.mjs';
 /** Until the first job is done: with 50,000 waiting, @boringnode/queue on SQLite takes half a minute. */
 const PATIENCE_MS = 60_000;
 /**
- * The clock starts when this share of the jobs is done or of the time is over: code is compiled, statements are prepared, the lock thread
- * is up.
+ * The clock starts when this share of the jobs is done or of the time is over: code is compiled, statements are prepared, the lock
+ * thread is up.
  */
 const WARM_UP = 0.1;
 /** In memory, the usual backlog is gone in a quarter of a second, which shows the compiler at work rather than the code. */
