@@ -8,7 +8,7 @@ const SIZES = {
     ...{ scale: 1, recoveryMs: 90_000, endurance: 1_000_000 },
   },
   quick: {
-    ...{ rounds: 1, jobs: 20_000, processes: [1], concurrencies: [1, 10, 100], limitMs: 500, latencies: 20 },
+    ...{ rounds: 1, jobs: 20_000, processes: [1], concurrencies: [1, 10, 100], limitMs: 2000, latencies: 20 },
     ...{ scale: 0.05, recoveryMs: 10_000, endurance: 20_000 },
   },
   tiny: {
