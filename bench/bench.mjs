@@ -3,8 +3,11 @@
 //   --only backlog      only this measurement, also several times; MEASUREMENTS below are all there are
 //   --store redis       only this store (redis, postgres, sqlite, memory), also several times
 //   --rounds 5          more or fewer rounds than three
-//   --jobs 10000        a smaller or larger backlog than 50,000
-//   --quick, --tiny     a minute's run; one iteration of everything to see that it works
+//   --jobs 20000,200000 smaller or larger backlogs than 50,000
+//   --finished removed  backlogs of jobs that are removed when they are finished, or kept; both if not given
+//   --handler-ms 0,10   backlogs with handlers that wait so long instead of doing nothing
+//   --cost              jobs a second for your handler time, with Holdfast alone; with --write, into docs/benchmarks.md
+//   --quick, --tiny     some minutes' run; one iteration of everything to see that it works
 //   --long              also what is left of a million jobs in memory
 //   --peers none        all (installed on first use), installed (if they are there), or none
 //   --json FILE         the figures for a program;  --from FILE  no measuring: reports what such files hold
@@ -28,6 +31,7 @@ import { schedules } from './measurements/schedules.mjs';
 import { buildSqliteDriver } from '../scripts/sqlite-driver.mjs';
 import { installPeers, peersAreInstalled } from './peers.mjs';
 import { chart } from './report/chart.mjs';
+import { printCost, writeCost } from './report/cost.mjs';
 import { join } from './report/join.mjs';
 import { writeTables } from './report/markdown.mjs';
 import { printTable } from './report/table.mjs';
@@ -55,7 +59,8 @@ try {
   if (settings.from !== undefined) printTable(report);
   if (settings.json !== undefined) await writeFile(settings.json, `${JSON.stringify(report, null, 2)}\n`);
   if (settings.svg !== undefined) await writeFile(settings.svg, chart(report));
-  if (settings.write) await writeTables(report);
+  if (settings.cost) printCost(report);
+  if (settings.write) await (settings.cost ? writeCost : writeTables)(report);
   if (report.failures.some(({ kind }) => kind === 'ours')) process.exitCode = 1;
 } catch (error) {
   console.error(process.env.BENCH_DEBUG ? error : error.message);

@@ -5,11 +5,13 @@
 //                                                    with `file` and `threads`, where it can, that file is the handler
 //   sessions(count)                                  of raw limits in `fleet` alone: makes them, and answers what renews the n-th
 //   close()
+// The option `removed` asks one with `removes: 'on request'` to remove finished jobs; one with `removes: 'always'` always does.
 // It runs in a process of its own (contestant-process.mjs), so that its processor time can be read and another Node fits; in `fleet`, where
 // only the server's time counts, in that of the driver.
 export const STORES = ['redis', 'postgres', 'sqlite', 'memory'];
 
 const SHARED = ['redis', 'postgres', 'sqlite'];
+export const FINISHED = ['kept', 'removed'];
 
 /** What the bare store can show of itself. Where it lives in the process that calls it, renewals of a fleet would not be those of many processes. */
 const RAW_MEASURES = {
@@ -20,7 +22,14 @@ const RAW_MEASURES = {
 };
 
 export const CONTESTANTS = [
-  { id: 'holdfast', label: 'Holdfast', kind: 'ours', stores: STORES, module: 'contestants/holdfast.mjs' },
+  {
+    id: 'holdfast',
+    label: 'Holdfast',
+    kind: 'ours',
+    stores: STORES,
+    module: 'contestants/holdfast.mjs',
+    removes: 'on request',
+  },
   {
     id: 'holdfast-prefetch',
     label: 'Holdfast, prefetch',
@@ -28,6 +37,7 @@ export const CONTESTANTS = [
     stores: SHARED,
     module: 'contestants/holdfast.mjs',
     options: { prefetch: 500 },
+    removes: 'on request',
     measures: ['backlog'],
   },
   {
@@ -38,11 +48,36 @@ export const CONTESTANTS = [
     module: 'contestants/holdfast.mjs',
     // A hundred groups, none of which is ever full.
     options: { group: { concurrency: 1000 }, groups: 100 },
+    removes: 'on request',
     measures: ['backlog'],
   },
-  { id: 'bullmq', label: 'BullMQ', kind: 'peer', stores: ['redis', 'postgres'], module: 'peers/bullmq.mjs', package: 'bullmq' },
-  { id: 'bull', label: 'Bull', kind: 'peer', stores: ['redis'], module: 'peers/bull.mjs', package: 'bull' },
-  { id: 'bee-queue', label: 'bee-queue', kind: 'peer', stores: ['redis'], module: 'peers/bee-queue.mjs', package: 'bee-queue' },
+  {
+    id: 'bullmq',
+    label: 'BullMQ',
+    kind: 'peer',
+    stores: ['redis', 'postgres'],
+    module: 'peers/bullmq.mjs',
+    package: 'bullmq',
+    removes: 'on request',
+  },
+  {
+    id: 'bull',
+    label: 'Bull',
+    kind: 'peer',
+    stores: ['redis'],
+    module: 'peers/bull.mjs',
+    package: 'bull',
+    removes: 'on request',
+  },
+  {
+    id: 'bee-queue',
+    label: 'bee-queue',
+    kind: 'peer',
+    stores: ['redis'],
+    module: 'peers/bee-queue.mjs',
+    package: 'bee-queue',
+    removes: 'on request',
+  },
   {
     id: 'graphile-tuned',
     label: 'graphile-worker tuned',
@@ -50,6 +85,7 @@ export const CONTESTANTS = [
     stores: ['postgres'],
     module: 'peers/graphile-worker.mjs',
     package: 'graphile-worker',
+    removes: 'always',
     options: { tuned: true },
     // One worker's local queue would take all ten jobs.
     skips: ['blocked'],
@@ -61,6 +97,7 @@ export const CONTESTANTS = [
     stores: ['postgres'],
     module: 'peers/graphile-worker.mjs',
     package: 'graphile-worker',
+    removes: 'always',
   },
   {
     id: 'pg-boss',
@@ -78,6 +115,7 @@ export const CONTESTANTS = [
     stores: SHARED,
     module: 'peers/boringnode.mjs',
     package: '@boringnode/queue',
+    removes: 'always',
     newerNode: true,
     // One queue manager for the whole process.
     onePerProcess: true,

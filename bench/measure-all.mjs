@@ -48,9 +48,9 @@ export async function measureAll(measurements, settings, withPeers) {
     const key = `${store}\0${what}`;
     if (!table.has(key)) table.set(key, { store, what, unit, better, contestants: [] });
     const { contestants } = table.get(key);
-    const { id, label, kind } = contestant;
+    const { id, label, kind, removes } = contestant;
     let cell = contestants.find((each) => each.id === id);
-    if (cell === undefined) contestants.push((cell = { id, label, kind, package: contestant.package, values: [] }));
+    if (cell === undefined) contestants.push((cell = { id, label, kind, package: contestant.package, removes, values: [] }));
     values.forEach((each, index) => (cell.values[round + index] = each));
     if (beyond) cell.beyond = true;
   }

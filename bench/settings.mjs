@@ -1,6 +1,6 @@
 // The command line, checked, as one object that all measurements read.
 import { parseArgs } from 'node:util';
-import { CONTESTANTS, STORES } from './contestants.mjs';
+import { CONTESTANTS, FINISHED, STORES } from './contestants.mjs';
 
 const SIZES = {
   full: {
@@ -8,7 +8,7 @@ const SIZES = {
     ...{ scale: 1, recoveryMs: 90_000, endurance: 1_000_000 },
   },
   quick: {
-    ...{ rounds: 1, jobs: 10_000, processes: [1], concurrencies: [1, 10, 100], limitMs: 500, latencies: 20 },
+    ...{ rounds: 1, jobs: 20_000, processes: [1], concurrencies: [1, 10, 100], limitMs: 2000, latencies: 20 },
     ...{ scale: 0.05, recoveryMs: 10_000, endurance: 20_000 },
   },
   tiny: {
@@ -16,35 +16,40 @@ const SIZES = {
     ...{ scale: 0.01, recoveryMs: 10_000, endurance: 2000 },
   },
 };
-const IN_A_MINUTE = ['adding', 'backlog'];
+const IN_MINUTES = ['adding', 'backlog'];
 const IDS = [...new Set(CONTESTANTS.map(({ id }) => id))];
 const COUNTS = ['1', '10', '100'];
+/** What `--cost` stands for: Holdfast with default options, at all concurrencies and handler times. */
+const COST = { only: ['backlog'], contestant: ['holdfast'], processes: ['1'], finished: ['kept'], peers: 'none' };
+const COST_MS = ['0', '1', '10', '100'];
+const LISTS = ['only', 'store', 'contestant', 'concurrency', 'processes', 'finished', 'jobs', 'handler-ms', 'from'];
 const PEERS = ['all', 'installed', 'none'];
 
 export function readSettings(measurements) {
-  const { values: flags } = parseArgs({
+  const { values } = parseArgs({
     options: {
-      ...Object.fromEntries(['quick', 'tiny', 'long', 'write'].map((name) => [name, { type: 'boolean', default: false }])),
       ...Object.fromEntries(
-        ['only', 'store', 'contestant', 'concurrency', 'processes', 'from'].map((name) => [
-          name,
-          { type: 'string', multiple: true },
-        ]),
+        ['quick', 'tiny', 'long', 'write', 'cost'].map((name) => [name, { type: 'boolean', default: false }]),
       ),
-      ...Object.fromEntries(['rounds', 'jobs', 'peers', 'json', 'svg'].map((name) => [name, { type: 'string' }])),
+      ...Object.fromEntries(LISTS.map((name) => [name, { type: 'string', multiple: true }])),
+      ...Object.fromEntries(['rounds', 'peers', 'json', 'svg'].map((name) => [name, { type: 'string' }])),
     },
   });
+  const flags = values.cost ? { 'handler-ms': COST_MS, ...values, ...COST } : values;
   const size = SIZES[flags.tiny ? 'tiny' : flags.quick ? 'quick' : 'full'];
-  const usual = flags.quick ? IN_A_MINUTE : measurements.filter((name) => name !== 'endurance' || flags.long);
+  const usual = flags.quick ? IN_MINUTES : measurements.filter((name) => name !== 'endurance' || flags.long);
   return {
     ...size,
     tiny: flags.tiny,
     // What a few jobs take says nothing about what many take.
     judged: !flags.tiny && !flags.quick,
     write: flags.write,
+    cost: flags.cost,
     ...given(flags, ['json', 'from', 'svg']),
     rounds: whole('rounds', flags.rounds) ?? size.rounds,
-    jobs: whole('jobs', flags.jobs) ?? size.jobs,
+    jobs: listed(flags.jobs)?.map((each) => whole('jobs', each)) ?? [size.jobs],
+    handlerMs: listed(flags['handler-ms'])?.map((each) => whole('handler-ms', each, 0)) ?? [0],
+    finished: chosen('finished', flags.finished, FINISHED) ?? FINISHED,
     stores: chosen('store', flags.store, STORES) ?? STORES,
     contestants: chosen('contestant', flags.contestant, IDS) ?? IDS,
     concurrencies: chosen('concurrency', flags.concurrency, COUNTS)?.map(Number) ?? size.concurrencies,
@@ -56,17 +61,21 @@ export function readSettings(measurements) {
 }
 
 /** Both `--only a --only b` and `--only a,b`. */
+function listed(values) {
+  return values?.flatMap((value) => value.split(','));
+}
+
 function chosen(flag, values, known) {
-  const names = values?.flatMap((value) => value.split(','));
+  const names = listed(values);
   for (const name of names ?? [])
     if (!known.includes(name)) throw new Error(`--${flag} ${name} is not known. Use one of: ${known.join(', ')}.`);
   return names;
 }
 
-function whole(flag, text) {
+function whole(flag, text, least = 1) {
   if (text === undefined) return undefined;
   const number = Number(text);
-  if (!Number.isInteger(number) || number < 1) throw new Error(`--${flag} takes a whole number from 1 up.`);
+  if (!Number.isInteger(number) || number < least) throw new Error(`--${flag} takes a whole number from ${least} up.`);
   return number;
 }
 

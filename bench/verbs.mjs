@@ -42,8 +42,8 @@ export function verbs(open, tell) {
       return at;
     },
 
-    /** A handler that does nothing; tells how many are done, and since when, every few milliseconds. */
-    async work({ concurrency, count }) {
+    /** A handler that does nothing, or waits so long; tells how many are done, and since when, every few milliseconds. */
+    async work({ concurrency, count, handlerMs = 0 }) {
       const progress = { done: 0, first: 0, last: 0 };
       let cpuBefore;
       let told = 0;
@@ -56,9 +56,11 @@ export function verbs(open, tell) {
       await contestant.work(
         { concurrency },
         async () => {
-          if (cpuBefore !== undefined) return;
-          cpuBefore = process.cpuUsage();
-          progress.first = now();
+          if (cpuBefore === undefined) {
+            cpuBefore = process.cpuUsage();
+            progress.first = now();
+          }
+          if (handlerMs > 0) await sleep(handlerMs);
         },
         () => {
           progress.done += 1;

@@ -1,14 +1,17 @@
-// Holdfast with its default options: the lock thread on, finished jobs kept, SQLite and PostgreSQL synced.
+// Holdfast with its default options: the lock thread on, SQLite and PostgreSQL synced, finished jobs kept, or removed where asked.
 import { openStore, Queue, Worker } from 'holdfast';
 
-/** `options`: of the worker, and `groups`: the number of groups among which jobs are dealt out in turn. */
-export async function open({ url, queue: name, options: { groups = 0, ...options } = {} }) {
+/**
+ * `options`: of the worker; `groups`: the number of groups among which jobs are dealt out in turn; `removed`: finished jobs are
+ * removed.
+ */
+export async function open({ url, queue: name, options: { groups = 0, removed = false, ...options } = {} }) {
   for (const option of Object.keys(options)) await refuseUnknown(option);
   let added = 0;
   const opts = () => (groups === 0 ? {} : { opts: { group: { id: `group ${(added += 1) % groups}` } } });
   // Only the process that made it reaches a store in memory.
   const connection = url === 'memory:' ? await openStore(url) : url;
-  const queue = new Queue(name, { connection });
+  const queue = new Queue(name, { connection, defaultJobOptions: { removeOnComplete: removed } });
   await queue.waitUntilReady();
   return {
     add: (data) => queue.add('work', data, opts().opts),

@@ -16,9 +16,11 @@ const WARM_UP = 0.1;
 
 export const adding = {
   name: 'adding',
-  measure: ({ store, contestant, settings: { jobs: count, limitMs } }) =>
+  measure: ({ store, contestant, settings }) =>
     withPlace(store, (place) =>
       withActors(async (start) => {
+        const { limitMs } = settings;
+        const [count] = settings.jobs;
         const actor = await start(contestant, place);
         const lines = [];
         for (const { how, what, share } of WAYS) {

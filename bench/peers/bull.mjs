@@ -1,8 +1,8 @@
-// Bull 4 with its default options.
+// Bull 4 with its default options, and finished jobs removed where asked.
 import Bull from 'bull';
 
-export async function open({ url, queue: name }) {
-  const queue = new Bull(name, url);
+export async function open({ url, queue: name, options: { removed = false } = {} }) {
+  const queue = new Bull(name, url, { defaultJobOptions: { removeOnComplete: removed } });
   await queue.isReady();
   const workers = [];
   return {

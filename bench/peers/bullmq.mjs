@@ -1,11 +1,11 @@
-// BullMQ 6 with its default options, on Redis or on its PostgreSQL backend.
+// BullMQ 6 with its default options, and finished jobs removed where asked, on Redis or on its PostgreSQL backend.
 import { createPostgresBackend, Queue, Worker } from 'bullmq';
 
-export async function open({ url, queue: name }) {
+export async function open({ url, queue: name, options: { removed = false } = {} }) {
   const isPostgres = url.startsWith('postgres');
   const backend = isPostgres ? createPostgresBackend : undefined;
   const connection = isPostgres ? { connectionString: url, migrate: true } : { url, maxRetriesPerRequest: null };
-  const queue = new Queue(name, { connection }, backend);
+  const queue = new Queue(name, { connection, defaultJobOptions: { removeOnComplete: removed } }, backend);
   await queue.waitUntilReady();
   return {
     add: (data) => queue.add('work', data),

@@ -27,3 +27,11 @@ export function headline({ machine: { cpu, cores, memoryGiB, system }, versions,
     command,
   ];
 }
+
+/** What a backlog of kept jobs is for those that keep nothing. */
+export function aboutKept({ rows }) {
+  const backlogs = rows.filter(({ what }) => what.startsWith('backlog,')).flatMap(({ contestants }) => contestants);
+  const names = [...new Set(backlogs.filter(({ removes }) => removes === 'always').map(({ label }) => label))];
+  if (names.length === 0) return [];
+  return [`Always removed, also in lines without "removed": the finished jobs of ${names.join(', ')}.`];
+}

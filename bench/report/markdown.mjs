@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chart } from './chart.mjs';
-import { headline, nameOf, show, showMedian, showSpread } from './figures.mjs';
+import { aboutKept, headline, nameOf, show, showMedian, showSpread } from './figures.mjs';
 import { advantage, bestPeer, judge } from './targets.mjs';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -12,10 +12,11 @@ const BEGIN = '<!-- bench: this part is written by the benchmark -->';
 const END = '<!-- /bench -->';
 const DIRECTIONS =
   '↑ higher is better, ↓ lower is better. In brackets: how many times as good as the best other queue on that store; above 1, Holdfast is ahead.';
-const STORE_NAMES = { redis: 'Redis', postgres: 'PostgreSQL', sqlite: 'SQLite', memory: 'memory' };
+export const STORE_NAMES = { redis: 'Redis', postgres: 'PostgreSQL', sqlite: 'SQLite', memory: 'memory' };
 const MAIN_LINES = [
   ...['add, one by one', 'add, 1,000 in flight', 'add, bulks of 1,000'],
   ...['backlog, concurrency 1', 'backlog, concurrency 10', 'backlog, concurrency 100'],
+  ...['backlog, concurrency 1, removed', 'backlog, concurrency 10, removed', 'backlog, concurrency 100, removed'],
   ...['add to start, idle, two processes, p50', 'add to start, idle, two processes, p99'],
   ...['SIGKILL to start elsewhere', 'ran twice of 10, blocked loop'],
 ];
@@ -69,7 +70,8 @@ function everything(report) {
     const heads = ['', '', 'median', 'lowest … highest', 'Holdfast is', 'target'];
     return [`### ${STORE_NAMES[store]}`, '', ...table(heads, rows), ''];
   });
-  return [`${machine}. \`${command}\`${inParts(report)}`, '', `${versions}.`, '', ...parts.flat()].slice(0, -1);
+  const kept = aboutKept(report).flatMap((line) => [line, '']);
+  return [`${machine}. \`${command}\`${inParts(report)}`, '', `${versions}.`, '', ...kept, ...parts.flat()].slice(0, -1);
 }
 
 function inParts({ parts = [] }) {
@@ -90,16 +92,16 @@ function fullRow(row, contestant, index, report) {
   ];
 }
 
-function storesOf({ rows }) {
+export function storesOf({ rows }) {
   return [...new Set(rows.map(({ store }) => store))];
 }
 
-function table(head, rows) {
+export function table(head, rows) {
   const line = (cells) => `| ${cells.join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...rows.map(line)];
 }
 
-async function between(file, lines) {
+export async function between(file, lines) {
   const path = join(root, file);
   const text = await readFile(path, 'utf8');
   const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];

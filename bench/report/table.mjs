@@ -1,6 +1,6 @@
 // The table in the terminal: for every line of every store Holdfast, its peers and the raw limit, how many times as good Holdfast is, and
 // whether a target is met.
-import { headline, nameOf, show, showMedian, showSpread } from './figures.mjs';
+import { aboutKept, headline, nameOf, show, showMedian, showSpread } from './figures.mjs';
 import { advantage, judge } from './targets.mjs';
 
 export function printTable(report) {
@@ -9,6 +9,7 @@ export function printTable(report) {
     console.log(`\n${store.toUpperCase()}`);
     for (const row of report.rows.filter((each) => each.store === store)) printRow(row, report);
   }
+  for (const line of aboutKept(report)) console.log(`\n${line}`);
   for (const { measurement, store, contestant, message } of report.failures)
     console.log(`\nnot measured: ${measurement} on ${store}, ${contestant}: ${message}`);
 }

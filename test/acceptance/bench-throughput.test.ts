@@ -18,16 +18,47 @@ test.each(STORES)(
       'add, 1,000 in flight',
       'add, bulks of 1,000',
       'backlog, concurrency 10',
-      ...(store === 'memory' ? [] : ['backlog, concurrency 10, 2 processes']),
+      'backlog, concurrency 10, removed',
+      ...(store === 'memory' ? [] : ['backlog, concurrency 10, 2 processes', 'backlog, concurrency 10, 2 processes, removed']),
     ]);
     for (const { what, contestants } of throughput) {
-      expect(contestants.map(({ id }) => id)).toEqual(expect.arrayContaining(['holdfast', 'raw']));
+      const expected = what.endsWith('removed') ? ['holdfast'] : ['holdfast', 'raw'];
+      expect(contestants.map(({ id }) => id)).toEqual(expect.arrayContaining(expected));
       for (const { label, values } of contestants) expect(values[0], `${what}: ${label}`).toBeGreaterThan(0);
     }
     for (const id of ['holdfast', 'raw'])
       expect(figures.of(store, 'producer CPU an add, one by one', id), `${id}: processor time`).toBeGreaterThan(0);
     if (store === 'memory') return;
     expect(figures.of(store, 'smaller share, concurrency 10, 2 processes')).toBeLessThanOrEqual(50);
+  },
+  PATIENCE_MS,
+);
+
+test(
+  'bench measures backlogs of several sizes, and with handlers that wait, as lines of their own',
+  async () => {
+    const args = ['--finished', 'removed', '--jobs', '100,200', '--handler-ms', '0,10', '--processes', '1', '--peers', 'none'];
+    const figures = await bench(['--tiny', '--only', 'backlog', '--store', 'sqlite', '--contestant', 'holdfast', ...args]);
+    expect(figures.rows.map(({ what }) => what).filter((what) => what.startsWith('backlog,'))).toEqual([
+      'backlog, concurrency 10, 100 jobs, removed',
+      'backlog, concurrency 10, handler 10 ms, removed',
+      'backlog, concurrency 10, 200 jobs, removed',
+    ]);
+    // Ten handlers at a time can be no faster.
+    const perSecond = figures.of('sqlite', 'backlog, concurrency 10, handler 10 ms, removed');
+    expect(perSecond).toBeGreaterThan(0);
+    expect(perSecond).toBeLessThan(1100);
+  },
+  PATIENCE_MS,
+);
+
+test(
+  'bench --cost prints the jobs a second for each handler time and concurrency',
+  async () => {
+    const { text } = await bench(['--tiny', '--cost', '--store', 'sqlite', '--handler-ms', '1,10', '--concurrency', '1,10']);
+    expect(text).toMatch(/\| handler \| without a queue \| SQLite \|/);
+    for (const line of ['1 ms | 1,000 / 10,000', '10 ms | 100 / 1,000']) expect(text).toContain(`| ${line} | `);
+    expect(text).not.toContain('–');
   },
   PATIENCE_MS,
 );
