@@ -227,9 +227,9 @@ export class StoreLoop implements OutboxListener {
     try {
       const substitute: Substitute = (index, refusal) => deliveries[index]?.substitute(refusal);
       const terms = count > 0 ? claimTerms(opts, count) : undefined;
-      const sentAt = systemClock.monotonic();
+      const sentAt = slots.prefetch > 0 ? systemClock.monotonic() : 0;
       const reply = await calls.perform(outcomes, terms, lane, substitute);
-      slots.pace.answered(systemClock.monotonic() - sentAt);
+      if (sentAt > 0) slots.pace.answered(systemClock.monotonic() - sentAt);
       for (let n = 0; n < deliveries.length; n += 1) {
         deliveries[n]?.settled(reply.results[n] ?? 'missing', undefined, reply.substituted?.get(n));
       }

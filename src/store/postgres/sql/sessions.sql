@@ -63,6 +63,7 @@ $body$;
 
 -- name: renew_one
 -- Renews one session: a worker process has one renewer, and most processes have one worker.
+-- Gain: without it, a renewal takes 1.16 × the processor time (node bench/fast-paths.mjs renew_one).
 -- Called by: session.ts.
 CREATE FUNCTION renew_one(_name text, _id text, _acked bigint, _slots float8) RETURNS text LANGUAGE plpgsql
 -- include: settings
