@@ -64,6 +64,7 @@ export const BATCHES = [
       'this.#jobs.delete(first.value.lock);\n    this.#old -= 1;',
       'this.#jobs.delete(first.value.lock);',
     ],
+    ['jobs that wait for their turn are taken for claimed ahead', '? TICK_MS : AHEAD_TICK_MS', '? TICK_MS - 238 : AHEAD_TICK_MS'],
     ['old jobs stay', 'if (this.#old > 0 && this', 'if (this.#old < 0 && this'],
     [
       'a lost job counts as old',

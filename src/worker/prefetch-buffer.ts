@@ -14,8 +14,12 @@ export interface WaitingJob {
   isAhead: boolean;
 }
 
-/** A job that was here at two ticks has waited too long. All jobs share one timer: nothing is timed per job. */
-const TICK_MS = 12;
+/**
+ * A job that was here at two ticks has waited too long. All jobs share one timer: nothing is timed per job. Without `prefetch`, jobs only wait
+ * here for their turn of the loop, because others compute for long: they have slots, so they may wait longer.
+ */
+const AHEAD_TICK_MS = 12;
+const TICK_MS = 250;
 
 export class PrefetchBuffer {
   /** A Map keeps the order, and allows removal from the middle when a lock was lost. */
@@ -51,7 +55,7 @@ export class PrefetchBuffer {
       session.memory.aheadAt = now(session.clock);
       this.#onAhead(session);
     }
-    this.#timer ??= setTimeout(() => this.#tick(), TICK_MS);
+    if (this.#timer === undefined) this.#startTimer();
   }
 
   /** Takes out the job that came first. */
@@ -85,8 +89,12 @@ export class PrefetchBuffer {
     if (session !== undefined) session.memory.aheadAt = now(session.clock);
     if (this.#old > 0 && this.#jobs.size > 0) this.#onStale();
     this.#old = this.#jobs.size;
-    if (this.#old > 0) this.#timer = setTimeout(() => this.#tick(), TICK_MS);
+    if (this.#old > 0) this.#startTimer();
     else this.#rest();
+  }
+
+  #startTimer(): void {
+    this.#timer = setTimeout(() => this.#tick(), this.#session === undefined ? TICK_MS : AHEAD_TICK_MS);
   }
 
   #rest(): void {

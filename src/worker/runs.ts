@@ -40,7 +40,7 @@ export class Runs implements RunOwner {
   /** The duration of the locks in ms, if they are not renewed; else undefined. */
   readonly #timedMs: number | undefined;
   readonly #ahead = new PrefetchBuffer(
-    () => this.handBackAhead(),
+    () => this.#handBackStale(),
     (session) => this.#context.owner.watchAhead(session),
   );
   /** The runs whose handlers have not ended. */
@@ -144,6 +144,12 @@ export class Runs implements RunOwner {
     this.#outbox.handBack(back.map(({ claimed }) => claimed));
   }
 
+  /** With `prefetch`, the jobs that have a free slot stay: they begin in the next turns of the loop. */
+  #handBackStale(): void {
+    const { concurrency, prefetch, running } = this.#context.slots;
+    this.handBackAhead(prefetch === 0 ? 0 : Math.max(0, concurrency - running));
+  }
+
   /** Hands back jobs that were passed to the runner and have not begun. */
   handBackUnbegun(locks: HeldLock[]): void {
     if (locks.length === 0) return;
@@ -167,8 +173,8 @@ export class Runs implements RunOwner {
   }
 
   /**
-   * Begins a job if its lock is trusted, and if the renewer has not given the job back. A suspicion check is not needed: if replies took longer than the grace, no check would ever
-   * succeed, and no job would begin.
+   * Begins a job if its lock is trusted, and if the renewer has not given the job back. A suspicion check is not needed: if replies took longer
+   * than the grace, no check would ever succeed, and no job would begin.
    */
   #begin({ claimed, lock }: WaitingJob): boolean {
     // Handlers that began before may have blocked the loop for longer than the lock lasts.

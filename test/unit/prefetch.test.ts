@@ -138,6 +138,22 @@ describe('how much is claimed ahead', () => {
   });
 });
 
+describe('jobs whose slots are free', () => {
+  test.each([0, 20])('stay here behind handlers that compute, with a prefetch of %i', async (prefetch) => {
+    const part = await scene('memory');
+    const ids = await addAll(part, 6);
+    part.worker(
+      () => {
+        for (const end = performance.now() + 10; performance.now() < end; );
+      },
+      { prefetch, concurrency: 6 },
+    );
+    for (const id of ids) await part.reaches(id, 'completed');
+    const { events } = await part.inner.events(part.queue, 0, 1000);
+    expect(events.filter(({ name }) => name === 'active').map(({ jobId }) => jobId)).toEqual(ids);
+  });
+});
+
 describe('a worker with prefetch', () => {
   test('needs a fraction of the calls for one slot', async () => {
     const calls = async (prefetch: number): Promise<number> => {

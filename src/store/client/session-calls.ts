@@ -256,7 +256,7 @@ export class SessionCalls {
     const failed = async (thrown: unknown, failures: number): Promise<void> => {
       const error = toError(thrown);
       if (delivers && isRefusal(error)) throw error;
-      // What was too much for the store in this time would be so again. If the store has carried out an earlier try, it returns that reply.
+      // The store would run out of time again, so ask for half as much. If it has carried out an earlier try, it returns that reply.
       if (numbered !== undefined && isLate(error)) {
         if (some.length > 1) some = outcomes.slice(0, some.length >> 1);
         if (claim !== undefined) claim = { ...claim, count: Math.max(1, claim.count >> 1) };
